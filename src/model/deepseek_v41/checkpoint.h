@@ -1,0 +1,58 @@
+// A model directory in the official layout, opened: config, weights and experts, all validated.
+// Opening reads headers and the small tensors only; nothing is converted or copied.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "io/safetensors.h"
+#include "memory/expert_store.h"
+#include "model/deepseek_v41/config.h"
+#include "model/deepseek_v41/weights.h"
+
+namespace fathom::v41 {
+
+struct LoadProgress {
+  int64_t bytes_done = 0;
+  int64_t bytes_total = 0;
+  double seconds = 0;  // since the load began
+};
+
+struct LoadOptions {
+  int thread_count = 2;                               // readers
+  std::function<void(const LoadProgress&)> progress;  // about ten times a second, and at the end
+  const std::atomic<bool>* cancel = nullptr;          // stops with kCancelled
+};
+
+class Checkpoint {
+ public:
+  // Errors name file, tensor, wanted, found and what to do.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& directory);
+  ~Checkpoint();
+
+  const std::string& directory() const;
+  const Config& config() const;
+  const Weights& weights() const;
+  ExpertStore& experts();  // layers 0 … L−1, then DSpark stages as L, L+1, …
+  std::string tokenizer_path() const;
+  // Things worth a line in the log: fields that are not known, parts that are not there.
+  const std::vector<std::string>& notices() const;
+  const std::vector<std::unique_ptr<SafetensorsFile>>& shards() const;
+
+  // Brings into memory what every token needs, and the experts too when all of it fits the memory
+  // that is free now. Reads each file in order at the speed of the disk. Optional: without it the
+  // same bytes are read when first used.
+  Status load(const LoadOptions& options);
+
+ private:
+  struct Parts;
+  explicit Checkpoint(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace fathom::v41
