@@ -14,9 +14,9 @@ namespace fathom::internal {
 }  // namespace fathom::internal
 
 // FATHOM_CHECK(rows == 4, "rows is {}", rows): message in fmt syntax; evaluated only on failure.
-#define FATHOM_CHECK(condition, ...)                                          \
-  do {                                                                        \
-    if (!(condition)) [[unlikely]]                                            \
-      ::fathom::internal::check_failed(__FILE__, __LINE__, #condition,        \
-                                       ::fmt::format(__VA_ARGS__));           \
+#define FATHOM_CHECK(condition, ...)                                   \
+  do {                                                                 \
+    if (!(condition)) [[unlikely]]                                     \
+      ::fathom::internal::check_failed(__FILE__, __LINE__, #condition, \
+                                       ::fmt::format(__VA_ARGS__));    \
   } while (false)

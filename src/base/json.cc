@@ -1,7 +1,7 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 namespace fathom {
@@ -30,7 +30,8 @@ class BoundedSax : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (!count()) return false;
     Json& object = *stack_.back();
-    if (object.contains(name)) return fail(fmt::format("name \"{}\" appears twice", name.substr(0, 80)));
+    if (object.contains(name) && must_be_unique(name))
+      return fail(fmt::format("name \"{}\" appears twice", name.substr(0, 80)));
     pending_ = &object[name];
     return true;
   }
@@ -53,6 +54,11 @@ class BoundedSax : public nlohmann::json_sax<Json> {
   bool fail(std::string message) {
     if (error_.empty()) error_ = std::move(message);
     return false;
+  }
+  bool must_be_unique(const std::string& name) const {
+    if (!limits_.last_duplicate_wins) return true;
+    return std::find(limits_.unique_names.begin(), limits_.unique_names.end(), name) !=
+           limits_.unique_names.end();
   }
   bool count() {
     return ++values_ <= limits_.values_max ||

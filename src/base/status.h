@@ -92,14 +92,13 @@ class [[nodiscard]] Result {
 #define FATHOM_CONCAT(a, b) FATHOM_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when `expression` is an error Status.
-#define FATHOM_TRY(expression)                                             \
-  do {                                                                     \
-    if (::fathom::Status try_status = (expression); !try_status.is_ok())   \
-      return try_status;                                                   \
+#define FATHOM_TRY(expression)                                                              \
+  do {                                                                                      \
+    if (::fathom::Status try_status = (expression); !try_status.is_ok()) return try_status; \
   } while (false)
 
 // FATHOM_ASSIGN(auto file, open_file(path)); declares or assigns, or returns the error.
-#define FATHOM_ASSIGN(left, expression)                                      \
+#define FATHOM_ASSIGN(left, expression) \
   FATHOM_ASSIGN_INNER(FATHOM_CONCAT(assign_result_, __LINE__), left, expression)
 #define FATHOM_ASSIGN_INNER(result, left, expression) \
   auto result = (expression);                         \

@@ -34,9 +34,9 @@ class ThreadPool {
 
   std::mutex mu_;
   std::condition_variable wake_;
-  std::shared_ptr<Job> job_;      // guarded by mu_
-  uint64_t generation_ = 0;       // guarded by mu_; counts jobs, so that a worker sees each once
-  bool is_stopping_ = false;      // guarded by mu_
+  std::shared_ptr<Job> job_;  // guarded by mu_
+  uint64_t generation_ = 0;   // guarded by mu_; counts jobs, so that a worker sees each once
+  bool is_stopping_ = false;  // guarded by mu_
   std::vector<std::thread> workers_;
 };
 

@@ -26,9 +26,9 @@ struct ModelInfo {
   bool has_vision = false;
 };
 
-// State of one sequence (spec §8.1). Made by LanguageModel::new_sequence, owned by an engine session,
-// touched by the engine thread only. After a failed or cancelled forward its content is undefined
-// and it may only be destroyed.
+// State of one sequence (spec §8.1). Made by LanguageModel::new_sequence, owned by an engine
+// session, touched by the engine thread only. After a failed or cancelled forward its content is
+// undefined and it may only be destroyed.
 class SequenceState {
  public:
   virtual ~SequenceState() = default;

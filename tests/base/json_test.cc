@@ -17,6 +17,14 @@ TEST(Json, RefusesANameThatAppearsTwiceAtAnyDepth) {
   EXPECT_NE(json.status().message().find("\"b\" appears twice"), std::string::npos);
 }
 
+TEST(Json, CanLetTheLastDuplicateWinExceptForNamedOnes) {
+  const JsonLimits lax = {.last_duplicate_wins = true, .unique_names = {"messages"}};
+  const auto json = parse_json(R"({"a": 1, "a": [2]})", lax);
+  ASSERT_TRUE(json.is_ok());
+  EXPECT_EQ(json->dump(), R"({"a":[2]})");
+  EXPECT_FALSE(parse_json(R"({"messages": [], "messages": []})", lax).is_ok());
+}
+
 TEST(Json, BoundsDepthBytesAndCount) {
   EXPECT_FALSE(parse_json(std::string(1000, '['), {.depth_max = 64}).is_ok());
   EXPECT_TRUE(parse_json("[[[]]]", {.depth_max = 3}).is_ok());
