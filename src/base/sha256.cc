@@ -76,4 +76,6 @@ std::string hex(const Sha256Digest& digest) {
   return text;
 }
 
+std::string sha256_hex(std::string_view bytes) { return hex(sha256(bytes)); }
+
 }  // namespace fathom
