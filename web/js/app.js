@@ -106,7 +106,6 @@ async function answer() {
   const follow = is_at_end();
   view.finish();
   if (follow) scroll_to_end();
-  $("speed").textContent = turn.stats;
   $("announce").textContent = turn.error || turn.text;
   await save_turns(turns);
 }
@@ -129,7 +128,6 @@ async function new_chat() {
   turns = [];
   tray.take();
   notice("");
-  $("speed").textContent = "";
   show_all();
   await save_turns(turns);
   $("prompt").focus();

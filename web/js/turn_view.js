@@ -94,7 +94,9 @@ export class AnswerView {
     render_markdown(this.answer, this.turn.text);
     this.answer.classList.remove("waiting");
     for (const pre of this.answer.querySelectorAll("pre")) {
-      pre.before(copy_button(() => pre.textContent));
+      const code = box("div", "code");
+      pre.replaceWith(code);
+      code.append(pre, copy_button(() => pre.textContent));
     }
     if (this.turn.error) this.node.insertBefore(box("div", "error", this.turn.error), this.footer);
     if (this.turn.text) this.footer.append(copy_button(() => this.turn.text));
