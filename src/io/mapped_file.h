@@ -28,9 +28,9 @@ class MappedFile {
   int64_t bytes() const { return bytes_; }
   std::span<const std::byte> all() const { return {data_, static_cast<size_t>(bytes_)}; }
 
-  // Asks the kernel to start reading a range, without waiting for it. Out-of-range parts and
-  // failures are ignored: it is advice.
-  void will_need(int64_t offset, int64_t bytes) const;
+  // Asks the kernel to start reading a range of some mapping, without waiting for it. Advice:
+  // failures are ignored.
+  static void will_need(const void* data, int64_t bytes);
 
  private:
   MappedFile() = default;

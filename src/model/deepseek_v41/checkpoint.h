@@ -2,32 +2,19 @@
 // Opening reads headers and the small tensors only; nothing is converted or copied.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "io/page_loader.h"
 #include "io/safetensors.h"
 #include "memory/expert_store.h"
 #include "model/deepseek_v41/config.h"
 #include "model/deepseek_v41/weights.h"
 
 namespace fathom::v41 {
-
-struct LoadProgress {
-  int64_t bytes_done = 0;
-  int64_t bytes_total = 0;
-  double seconds = 0;  // since the load began
-};
-
-struct LoadOptions {
-  int thread_count = 2;                               // readers
-  std::function<void(const LoadProgress&)> progress;  // about ten times a second, and at the end
-  const std::atomic<bool>* cancel = nullptr;          // stops with kCancelled
-};
 
 class Checkpoint {
  public:
@@ -44,9 +31,9 @@ class Checkpoint {
   const std::vector<std::string>& notices() const;
   const std::vector<std::unique_ptr<SafetensorsFile>>& shards() const;
 
-  // Brings into memory what every token needs, and the experts too when all of it fits the memory
-  // that is free now. Reads each file in order at the speed of the disk. Optional: without it the
-  // same bytes are read when first used.
+  // Brings into memory what every token needs, and experts and tables too when all of it fits the
+  // memory that is free. Reads each file in order at the speed of the disk. Optional: without it
+  // the same bytes are read when first used.
   Status load(const LoadOptions& options);
 
  private:

@@ -1,0 +1,42 @@
+// Brings ranges of mapped files into memory at the speed of the disk: large reads, asked for ahead,
+// in file order, by a few threads. After it, touching those pages costs nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "io/mapped_file.h"
+
+namespace fathom {
+
+struct FileRange {
+  const MappedFile* file = nullptr;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+struct LoadProgress {
+  int64_t bytes_done = 0;
+  int64_t bytes_total = 0;
+  double seconds = 0;  // since the load began
+};
+
+struct LoadOptions {
+  int thread_count = 2;                               // readers
+  std::function<void(const LoadProgress&)> progress;  // about ten times a second, and at the end
+  const std::atomic<bool>* cancel = nullptr;          // raised by another thread: kCancelled
+};
+
+// `progress` is called from the calling thread. kDataLoss names the file that could not be read or
+// has become shorter since it was opened.
+Status load_pages(std::span<const FileRange> ranges, const LoadOptions& options);
+
+// Sorts by file and offset and joins ranges with less than `gap_bytes_max` between them: reading
+// over a small gap is faster than stopping for it.
+std::vector<FileRange> merge_ranges(std::vector<FileRange> ranges, int64_t gap_bytes_max);
+
+}  // namespace fathom
