@@ -64,9 +64,10 @@ class Readers {
     for (int i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
     std::unique_lock lock(mu_);
     while (running_ > 0) {
-      finished_.wait_for(lock, kReportEvery);
       report(start);
+      finished_.wait_for(lock, kReportEvery);
     }
+    report(start);
     return status_;
   }
 

@@ -26,9 +26,10 @@ struct LoadProgress {
 };
 
 struct LoadOptions {
-  int thread_count = 2;                               // readers
-  std::function<void(const LoadProgress&)> progress;  // about ten times a second, and at the end
-  const std::atomic<bool>* cancel = nullptr;          // raised by another thread: kCancelled
+  int thread_count = 2;  // readers
+  std::function<void(const LoadProgress&)> progress =
+      nullptr;                                // about ten times a second, and at the end
+  const std::atomic<bool>* cancel = nullptr;  // raised by another thread: kCancelled
 };
 
 // `progress` is called from the calling thread. kDataLoss names the file that could not be read or
