@@ -1,4 +1,4 @@
-// A typed conversation to the prompt of a profile (spec prompt-encoding §5-§7, §9-§11): first text
+// A typed conversation to the prompt of a profile (prompt-encoding spec §5-§7, §9-§11): first text
 // in trusted and untrusted stretches, then token ids with the places of pictures. Parsing requests
 // is the server's; pixels are nobody's here: a picture is a number that the caller gave.
 #pragma once
@@ -29,7 +29,7 @@ struct ContentPart {
     kUnsupported,  // `text` is the type's name; tool results only, written as [Unsupported TYPE]
   };
   Kind kind = Kind::kText;
-  std::string text;
+  std::string text = {};
   int picture = -1;  // the caller's index; comes back in EncodedPrompt in prompt order
 
   static ContentPart of_text(std::string text) { return {Kind::kText, std::move(text), -1}; }
@@ -42,23 +42,24 @@ struct ToolCall {
   std::string arguments;  // JSON text; an object, or an object's text inside a JSON string
 };
 
-// Quick-instruction tasks of a user message (§11).
+// Quick-instruction tasks of a user message (§11), in the order of kTaskMarkers.
 enum class Task { kAction, kQuery, kAuthority, kDomain, kTitle, kReadUrl };
 
 struct ChatMessage {
   Role role = Role::kUser;
-  std::vector<ContentPart> content;  // empty: the empty text
-  std::string reasoning;             // assistant: reasoning_content
-  std::vector<ToolCall> tool_calls;  // assistant
-  std::string tool_call_id;          // tool
-  std::optional<Task> task;          // user
+  std::vector<ContentPart> content = {};  // empty: the empty text
+  std::string reasoning = {};             // assistant: reasoning_content
+  std::vector<ToolCall> tool_calls = {};  // assistant
+  std::string tool_call_id = {};          // tool
+  std::optional<Task> task = {};          // user
 };
 
 // A function offered to the model. Texts keep the client's order of keys, which the model sees.
 struct ToolDefinition {
-  std::string function;  // JSON text of {"name", "description", "parameters"}; "strict" is dropped
-  std::string namespace_name;         // V4.1: printed before the name as "ns::"; empty: none
-  std::string namespace_description;  // printed before the description
+  std::string function =
+      {};  // JSON text of {"name", "description", "parameters"}; "strict" is dropped
+  std::string namespace_name = {};         // V4.1: printed before the name as "ns::"; empty: none
+  std::string namespace_description = {};  // printed before the description
 };
 
 enum class PromptEnd {
@@ -69,11 +70,12 @@ enum class PromptEnd {
 struct ChatOptions {
   bool thinking = true;
   EffortLevel effort = EffortLevel::kHigh;
-  std::optional<int> effort_number;  // 1..100, instead of `effort`; profiles that take a number
+  std::optional<int> effort_number =
+      {};  // 1..100, instead of `effort`; profiles that take a number
   // Reasoning of answers before the last user turn leaves the prompt. Tools force this off.
   bool drop_earlier_reasoning = true;
-  std::vector<ToolDefinition> tools;
-  std::string response_format;  // JSON text; empty: none
+  std::vector<ToolDefinition> tools = {};
+  std::string response_format = {};  // JSON text; empty: none
   PromptEnd end = PromptEnd::kAnswer;
 };
 

@@ -17,17 +17,24 @@ namespace fathom::text {
 enum class EffortLevel { kLow, kHigh, kMax };
 
 struct PromptProfile {
-  std::string_view name;
-  std::string_view system_marker;  // written before system text; empty: bare text after BOS
-  bool has_system_turns = false;   // a later system message is a turn; else it joins a user turn
-  std::string_view effort_low;     // text of each level, written before the system text
-  std::string_view effort_high;
-  std::string_view effort_max;
-  bool takes_effort_number = false;  // an effort of 1..100 may be asked for
-  std::string_view image_marker;     // placeholder of a picture; empty: no pictures
-  std::string_view calls_tag;        // what follows ｜DSML｜ in the tool tags
-  std::string_view invoke_tag;
-  std::string_view parameter_tag;
+  std::string_view name = {};
+  std::string_view system_marker = {};  // written before system text; empty: bare text after BOS
+  bool has_system_turns = false;  // a later system message is a turn; else it joins a user turn
+
+  // Thinking mode only: what stands before the system text, whole, for each level.
+  std::string_view effort_low = {};
+  std::string_view effort_high = {};
+  std::string_view effort_max = {};
+  // An effort of 1..100 may be asked for: before + number + after. Empty: it may not.
+  std::string_view effort_before_number = {};
+  std::string_view effort_after_number = {};
+
+  std::string_view image_marker = {};  // placeholder of a picture; empty: no pictures
+
+  // What follows ｜DSML｜ in the tool tags. V4.1's begin with a space.
+  std::string_view calls_tag = {};
+  std::string_view invoke_tag = {};
+  std::string_view parameter_tag = {};
 };
 
 // "v41", "v4-0731" or "v4-preview"; kNotFound lists the names.
@@ -43,6 +50,9 @@ inline constexpr std::string_view kThinkOpen = "<think>";
 inline constexpr std::string_view kThinkClose = "</think>";
 inline constexpr std::string_view kDsml = "｜DSML｜";
 inline constexpr std::string_view kLatestReminder = "<｜latest_reminder｜>";
+inline constexpr std::string_view kTaskMarkers[] = {"<｜action｜>",    "<｜query｜>",
+                                                    "<｜authority｜>", "<｜domain｜>",
+                                                    "<｜title｜>",     "<｜read_url｜>"};
 
 // Ids of the markers in one tokenizer.
 struct MarkerIds {
