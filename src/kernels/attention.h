@@ -33,8 +33,8 @@ struct AttentionArgs {
   float scale = 1;
   RowsView window;
   std::span<const RowRange> window_range;
-  RowsView selected;
-  MatrixView<const int32_t> selected_index;
+  RowsView selected = {};
+  MatrixView<const int32_t> selected_index = {};
   std::span<const float> sink;
   MatrixView<float> y;
   bool round_bf16 = false;

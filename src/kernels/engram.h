@@ -26,7 +26,7 @@ struct EngramInjectArgs {
   MatrixView<const float> kv;
   std::span<const float> q_weight;
   std::span<const float> k_weight;
-  std::span<const uint8_t> is_dead;
+  std::span<const uint8_t> is_dead = {};
   float norm_eps = 1e-20f;
   MatrixView<float> gate;
   bool round_bf16 = false;

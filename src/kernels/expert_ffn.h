@@ -17,7 +17,7 @@ namespace fathom::kernels {
 struct SwigluArgs {
   MatrixView<const float> gate;
   MatrixView<const float> up;
-  std::span<const float> weight;
+  std::span<const float> weight = {};
   float limit = 0;
   MatrixView<float> y;
   bool round_bf16 = false;
@@ -34,8 +34,8 @@ void swiglu(const Context& context, const SwigluArgs& args);
 // policy says; the sum in y is not rounded: `add` (elementwise.h) does that at its end.
 struct ExpertFfnArgs {
   MatrixView<const float> x;
-  std::span<const int32_t> row;
-  std::span<const float> weight;
+  std::span<const int32_t> row = {};
+  std::span<const float> weight = {};
   WeightView w1;
   WeightView w2;
   WeightView w3;

@@ -53,7 +53,7 @@ void candidate_blocks(const Context& context, const CandidateBlocksArgs& args);
 struct SelectTopArgs {
   MatrixView<const float> score;
   std::span<const int64_t> visible;
-  MatrixView<const uint8_t> candidates;
+  MatrixView<const uint8_t> candidates = {};
   int64_t block_size = 8;
   MatrixView<int32_t> index;
 };

@@ -8,7 +8,7 @@ namespace fathom::kernels {
 
 //   x       [M, K]  f32       row-major; rows may have any stride
 //   weight  [N, K]            kBF16, kF32, kF8E4M3 or kI8 (packed FP4), as in tensor/view.h
-//   bias    [N]     bf16      null: none. Added in f32 before the one rounding
+//   bias    [N]     f32       null: none (a bf16 bias widened). Added before the one rounding
 //   y       [M, N]  f32  out  overwritten; must not overlap x
 //
 // quantise_activations: each row of x goes through fq8_32 first (§3.8); K must be a multiple of 32.
@@ -16,13 +16,13 @@ namespace fathom::kernels {
 // off.
 //
 // Every weight is used at its exact value (FP8 and FP4 codes times their power of two are exact in
-// bf16). The sum over K has one fixed order, written down in kernels/cpu/dot_order.h, whatever M,
+// bf16). The sum over K has one fixed order, written down in cpu/dot_order.h, whatever M,
 // N, threads and ISA, so that a row alone and in a batch gives the same bits. Ref: double sums.
 // Against ref: |y - y_ref| <= (K/16 + 6) · 2^-24 · Σ_k |x_k · w_k|, before rounding.
 struct LinearArgs {
   MatrixView<const float> x;
   WeightView weight;
-  const uint16_t* bias = nullptr;
+  const float* bias = nullptr;
   MatrixView<float> y;
   bool quantise_activations = false;
   bool round_bf16 = false;

@@ -26,8 +26,8 @@ struct RouterArgs {
   RouterScore kind = RouterScore::kSqrtSoftplus;
   float temperature = 1;
   std::span<const float> bias;
-  std::span<const float> bias_image;
-  std::span<const uint8_t> is_image;
+  std::span<const float> bias_image = {};
+  std::span<const uint8_t> is_image = {};
   bool normalise = true;
   float routed_scale = 1;
   MatrixView<float> score;

@@ -1,6 +1,6 @@
 // Sixteen f32 lanes, the one vector that the cpu kernels are written in: one AVX-512 register, two
 // of AVX2, an array elsewhere. Every operation here gives the same bits on all three, so a kernel
-// written with it does as well.
+// written with it does as well. There is no fma: without the instruction it is a slow library call.
 //
 // Rules of files below kernels/cpu: they are compiled once per ISA into namespace FATHOM_ISA and
 // include only headers of this folder, <cstdint>, <cstddef> and intrinsics; all helpers are static
@@ -26,7 +26,7 @@ namespace fathom::kernels::FATHOM_ISA {
 
 // ---- what the ISA files define -------------------------------------------------------------
 // F16: 16 floats. load, load_part (lanes >= n are 0), store, store_part, splat, + - * /,
-//   fma(a, b, c) = a·b + c rounded once, max_of (a > b ? a : b), min_of (a < b ? a : b), sqrt_of,
+//   max_of (a > b ? a : b), min_of (a < b ? a : b), sqrt_of, swap_pairs (lanes 1 0 3 2 …),
 //   sum_of (fixed tree: l + (l+8), then 4, 2, 1), load_bf16, load_bf16_part, store_bf16_bits.
 // I16: 16 int32. splat_int, + - & |, shl<n>, shr<n> (logical), sar<n>, bits_of(F16),
 //   float_of(I16) (same bits), to_float(I16), round_to_int(F16) (nearest even).

@@ -47,14 +47,14 @@ FATHOM_INLINE F16 operator*(F16 a, F16 b) {
 FATHOM_INLINE F16 operator/(F16 a, F16 b) {
   return {_mm512_div_ps(a.v, b.v)};
 }
-FATHOM_INLINE F16 fma(F16 a, F16 b, F16 c) {
-  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
-}
 FATHOM_INLINE F16 max_of(F16 a, F16 b) {
   return {_mm512_max_ps(a.v, b.v)};
 }
 FATHOM_INLINE F16 min_of(F16 a, F16 b) {
   return {_mm512_min_ps(a.v, b.v)};
+}
+FATHOM_INLINE F16 swap_pairs(F16 x) {
+  return {_mm512_permute_ps(x.v, 0xb1)};
 }
 FATHOM_INLINE F16 sqrt_of(F16 x) {
   return {_mm512_sqrt_ps(x.v)};
