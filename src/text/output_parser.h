@@ -45,30 +45,28 @@ class OutputParser {
 
  private:
   enum class State { kReasoning, kContent, kCalls };
-  // What the DSML tag being read is for.
-  enum class Tag { kNone, kOpen, kClose };
 
+  bool is_hidden(TokenId id) const;
+  void end_reasoning();
   void push_text(std::string_view bytes);
-  void begin_tag();
   void push_tag(std::string_view bytes);
-  void end_tag();
-  void push_quoted(std::string_view bytes);
-  void switch_to(State state);
-  void release_held();
+  void push_block(std::string_view bytes);
+  std::string take_block();
+  void begin_calls();
   void emit(std::string_view bytes);
-  void append(OutputEvent::Kind kind, std::string text);
-  OutputEvent::Kind kind() const;
+  void flush_character();
+  void append(std::string text);
   std::vector<OutputEvent> take_events();
 
   const Tokenizer* tokenizer_;
   MarkerIds markers_;
   State state_;
-  bool is_first_ = true;  // nothing but newlines and special tokens came so far
-  std::string held_;      // trailing newlines and "<" or "</": perhaps the start of a DSML tag
-  Tag tag_ = Tag::kNone;
-  std::string tag_text_;      // from "<" or "</" on, while tag_ is not kNone
-  bool is_in_quote_ = false;  // Reasoning: a calls block is being held in quoted_
-  std::string quoted_;
+  bool is_first_ = true;  // no text and no marker came so far
+  // Held back, in the order of the answer; at most one of tag_ and block_ is not empty.
+  std::string held_;   // trailing newlines, then "<" or "</": perhaps the start of a DSML tag
+  std::string tag_;    // from the "<" of a DSML tag on, until its name is known
+  std::string block_;  // from the newlines before a calls block on
+  size_t block_end_ = std::string::npos;  // behind the tag that closes it
   Utf8Stream stream_;
   std::vector<OutputEvent> events_;
 };
