@@ -1,0 +1,39 @@
+// The one place through which every named tensor of a forward pass goes: checked to be finite,
+// shown to the observer. What the observer wrote into it is what the pass goes on with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "model/blocks/observer.h"
+#include "tensor/view.h"
+
+namespace fathom {
+
+class Taps {
+ public:
+  explicit Taps(Observer* observer) : observer_(observer) {}
+
+  bool has_observer() const { return observer_ != nullptr; }
+
+  // "layers.3" + "attn_norm"; an empty place leaves the name alone. kInternal names the tensor, the
+  // row and the column of the first value that is not finite.
+  Status pass(int32_t layer, std::string_view name, MatrixView<float> values) const;
+  Status pass(int32_t layer, std::string_view site, std::string_view name,
+              MatrixView<float> values) const;
+  Status pass(std::string_view name, MatrixView<float> values) const;
+
+  // For tensors that may hold −inf (scores) or are integers: shown, not checked.
+  void show(int32_t layer, std::string_view name, MatrixView<float> values) const;
+  void show(int32_t layer, std::string_view name, MatrixView<int32_t> values) const;
+
+ private:
+  Observer* observer_;  // null: nobody looks
+};
+
+// Whether all values are finite; one pass over them.
+bool all_finite(MatrixView<const float> values);
+
+}  // namespace fathom

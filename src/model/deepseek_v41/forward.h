@@ -1,0 +1,24 @@
+// One step of DeepSeek-V4.1: rows of one or more sequences through all layers (spec §0).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "model/deepseek_v41/pass.h"
+#include "model/deepseek_v41/step.h"
+#include "model/language_model.h"
+
+namespace fathom::v41 {
+
+struct ForwardOptions {
+  bool trim_prefill = true;            // §3.11; off: every row runs in full
+  const CancelFlag* cancel = nullptr;  // looked at between layers; null: never
+};
+
+// Runs the rows, commits them to the states and writes for each segment the logits of its positions
+// >= logits_from to logits[i] ([rows wanted, V]; i is the segment).
+Status forward(const Pass& pass, const ForwardOptions& options, std::vector<Segment> segments,
+               std::span<const MatrixView<float>> logits);
+
+}  // namespace fathom::v41
