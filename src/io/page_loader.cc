@@ -22,6 +22,11 @@ namespace {
 constexpr int64_t kChunkBytes = 8 << 20;
 constexpr auto kReportEvery = std::chrono::milliseconds(100);
 
+struct Chunk {
+  FileRange range;
+  size_t source = 0;  // index of the range it was cut from
+};
+
 // Maps the pages of a chunk that was asked for before; waits for the disk where it must.
 Status populate(const FileRange& chunk) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -39,11 +44,22 @@ Status populate(const FileRange& chunk) {
   return {};
 }
 
-std::vector<FileRange> cut_into_chunks(std::span<const FileRange> ranges) {
-  std::vector<FileRange> chunks;
-  for (const FileRange& range : ranges)
-    for (int64_t at = 0; at < range.bytes; at += kChunkBytes)
-      chunks.push_back({range.file, range.offset + at, std::min(kChunkBytes, range.bytes - at)});
+// Unmaps the whole pages of a chunk; the page cache may keep them, the process does not.
+void give_up(const FileRange& chunk) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(chunk.file->all().data() + chunk.offset);
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + static_cast<uintptr_t>(chunk.bytes)) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+std::vector<Chunk> cut_into_chunks(std::span<const FileRange> ranges) {
+  std::vector<Chunk> chunks;
+  for (size_t i = 0; i < ranges.size(); ++i)
+    for (int64_t at = 0; at < ranges[i].bytes; at += kChunkBytes)
+      chunks.push_back(
+          {{ranges[i].file, ranges[i].offset + at, std::min(kChunkBytes, ranges[i].bytes - at)},
+           i});
   return chunks;
 }
 
@@ -51,9 +67,10 @@ std::vector<FileRange> cut_into_chunks(std::span<const FileRange> ranges) {
 // several reads to do, then waits for its own.
 class Readers {
  public:
-  Readers(std::vector<FileRange> chunks, const LoadOptions& options)
-      : chunks_(std::move(chunks)), options_(options) {
-    for (const FileRange& chunk : chunks_) bytes_total_ += chunk.bytes;
+  // `visit` may be null: then the pages stay mapped.
+  Readers(std::vector<Chunk> chunks, const LoadOptions& options, const PageVisitor* visit)
+      : chunks_(std::move(chunks)), options_(options), visit_(visit) {
+    for (const Chunk& chunk : chunks_) bytes_total_ += chunk.range.bytes;
   }
 
   Status run() {
@@ -80,8 +97,17 @@ class Readers {
         stop(error(Code::kCancelled, "loading was stopped"));
       if (is_stopping_) break;
       ask_up_to(i + kChunksAhead);
-      if (Status status = populate(chunks_[i]); !status.is_ok()) stop(std::move(status));
-      bytes_done_ += chunks_[i].bytes;
+      const FileRange& range = chunks_[i].range;
+      Status status = populate(range);
+      if (!status.is_ok()) {
+        stop(std::move(status));
+        break;
+      }
+      if (visit_ != nullptr) {
+        (*visit_)(chunks_[i].source, range);
+        give_up(range);
+      }
+      bytes_done_ += range.bytes;
     }
     const std::lock_guard lock(mu_);
     --running_;
@@ -92,7 +118,8 @@ class Readers {
     end = std::min(end, chunks_.size());
     for (size_t i = asked_; i < end; i = asked_) {
       if (!asked_.compare_exchange_strong(i, i + 1)) continue;  // another reader asked for it
-      MappedFile::will_need(chunks_[i].file->all().data() + chunks_[i].offset, chunks_[i].bytes);
+      const FileRange& range = chunks_[i].range;
+      MappedFile::will_need(range.file->all().data() + range.offset, range.bytes);
     }
   }
 
@@ -108,8 +135,9 @@ class Readers {
     options_.progress({bytes_done_, bytes_total_, elapsed.count()});
   }
 
-  const std::vector<FileRange> chunks_;
+  const std::vector<Chunk> chunks_;
   const LoadOptions& options_;
+  const PageVisitor* const visit_;
   int64_t bytes_total_ = 0;
   std::atomic<size_t> next_ = 0;   // chunk that the next free reader takes
   std::atomic<size_t> asked_ = 0;  // chunks below it were asked for
@@ -124,7 +152,12 @@ class Readers {
 }  // namespace
 
 Status load_pages(std::span<const FileRange> ranges, const LoadOptions& options) {
-  return Readers(cut_into_chunks(ranges), options).run();
+  return Readers(cut_into_chunks(ranges), options, nullptr).run();
+}
+
+Status visit_pages(std::span<const FileRange> ranges, const LoadOptions& options,
+                   const PageVisitor& visit) {
+  return Readers(cut_into_chunks(ranges), options, &visit).run();
 }
 
 std::vector<FileRange> merge_ranges(std::vector<FileRange> ranges, int64_t gap_bytes_max) {

@@ -36,6 +36,13 @@ struct LoadOptions {
 // has become shorter since it was opened.
 Status load_pages(std::span<const FileRange> ranges, const LoadOptions& options);
 
+// The same, but hands each piece to `visit` once it is in memory and then gives its pages up, so
+// that a file larger than memory can be read whole. `range` is the index into `ranges`; pieces
+// begin at multiples of 8 MiB within it. Called from several reader threads at once.
+using PageVisitor = std::function<void(size_t range, const FileRange& piece)>;
+Status visit_pages(std::span<const FileRange> ranges, const LoadOptions& options,
+                   const PageVisitor& visit);
+
 // Sorts by file and offset and joins ranges with less than `gap_bytes_max` between them: reading
 // over a small gap is faster than stopping for it.
 std::vector<FileRange> merge_ranges(std::vector<FileRange> ranges, int64_t gap_bytes_max);
