@@ -127,6 +127,9 @@ def cpp_functions(lines):
         line = lines[index]
         indent = len(line) - len(line.lstrip(" "))
         text = line.strip()
+        if text.startswith("#"):
+            while lines[index].endswith("\\") and index + 1 < count:
+                index += 1
         if not text or indent > 4 or text.startswith(("#", "//", "}")) or CONTROL.match(text):
             index += 1
             continue
