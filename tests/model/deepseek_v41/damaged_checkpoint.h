@@ -2,10 +2,12 @@
 // written without any of the checks of io/safetensors_writer.h.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "tensor/dtype.h"
 
@@ -52,8 +54,9 @@ class DamagedCheckpoint {
 // Overwrites element `index` of a tensor's data with `value`.
 template <typename T>
 void set_element(RawTensor* tensor, size_t index, T value) {
-  tensor->data.replace(index * sizeof(T), sizeof(T), reinterpret_cast<const char*>(&value),
-                       sizeof(T));
+  FATHOM_CHECK((index + 1) * sizeof(T) <= tensor->data.size(), "element {} of {}", index,
+               tensor->name);
+  std::memcpy(tensor->data.data() + index * sizeof(T), &value, sizeof(T));
 }
 
 // A safetensors file of these tensors in this order. Its data begins at an odd offset, which the

@@ -97,7 +97,7 @@ TEST(Inspect, DeepComparesTheChecksumsThatComeWithTheModel) {
   const std::string good = sha256_hex(*read_file(copy.path("config.json"), 1 << 20));
   const std::string bad(64, 'a');
   for (bool is_json : {false, true}) {
-    copy.replace("SHA256SUMS", good + "  config.json\n" + bad + "  " + shard + "\n");
+    copy.replace("SHA256SUMS", fmt::format("{}  config.json\n{}  {}\n", good, bad, shard));
     if (is_json) {
       copy.remove("SHA256SUMS");
       copy.replace("SHA256.json", Json{{"config.json", good}, {shard, bad}}.dump());
@@ -105,8 +105,9 @@ TEST(Inspect, DeepComparesTheChecksumsThatComeWithTheModel) {
     const auto result = run_inspect(copy.directory(), {.is_deep = true, .reading = {}});
     ASSERT_TRUE(result.is_ok()) << result.status().message();
     EXPECT_FALSE(result->is_good);
-    EXPECT_THAT(result->output, AllOf(HasSubstr(shard + ": wanted SHA-256 " + bad + ", found "),
-                                      HasSubstr("SHA-256 as listed: config.json")));
+    EXPECT_THAT(result->output,
+                AllOf(HasSubstr(fmt::format("{}: wanted SHA-256 {}, found ", shard, bad)),
+                      HasSubstr("SHA-256 as listed: config.json")));
   }
 }
 
