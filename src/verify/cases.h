@@ -1,0 +1,31 @@
+// The kinds of golden cases. Each function runs one case in all its arithmetics and adds its lines;
+// an error is a damaged golden or a failed run, not a difference.
+#pragma once
+
+#include "base/status.h"
+#include "verify/golden.h"
+#include "verify/report.h"
+#include "verify/runner.h"
+
+namespace fathom::verify {
+
+// An arithmetic of the golden, the policy that has it, and what a comparison of logits can prove.
+struct Arithmetic {
+  const char* suffix;  // of the golden's tensors; empty: official, probabilities rounded
+  const char* policy;
+  Limit logits_limit;
+};
+std::span<const Arithmetic> arithmetics();
+
+Status run_prefill_case(const Subject& subject, GoldenCase& golden, Report* report);  // and taps
+Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* report);
+Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* report);
+Status run_picture_case(const Subject& subject, const std::string& folder, GoldenCase& golden,
+                        Report* report);
+Status run_quantiser_case(const Subject& subject, GoldenCase& golden, Report* report);
+Status run_gemm_case(const Subject& subject, GoldenCase& golden, Report* report);
+
+// Adds a FAIL for each tensor of the case that no check took.
+void report_untaken(GoldenCase& golden, Report* report);
+
+}  // namespace fathom::verify
