@@ -1,14 +1,6 @@
 #include "kernels/vision_attention.h"
 
-#if __has_include("kernels/cpu/attention.h")
-#include "kernels/cpu/attention.h"
-#else
-namespace fathom::kernels::cpu {
-static void vision_attention(const Context&, const VisionAttentionArgs& args) {
-  ref::vision_attention(args);
-}
-}  // namespace fathom::kernels::cpu
-#endif
+#include "kernels/cpu/vision_attention.h"
 
 namespace fathom::kernels {
 
