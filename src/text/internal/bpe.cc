@@ -1,7 +1,9 @@
 #include "text/internal/bpe.h"
 
 #include <bit>
+#include <functional>
 #include <queue>
+#include <utility>
 
 #include "base/check.h"
 
@@ -13,19 +15,6 @@ uint64_t pair_key(TokenId left, TokenId right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// A merge that was possible when it was queued. It is stale when either symbol has changed since.
-struct Candidate {
-  int32_t rank;
-  int32_t left;  // indices of symbols
-  int32_t right;
-  TokenId left_id;
-  TokenId right_id;
-
-  bool operator>(const Candidate& other) const {
-    return rank != other.rank ? rank > other.rank : left > other.left;
-  }
-};
-
 // The symbols of one piece as a list in arrays; a merged pair lives on in its left symbol.
 class Merger {
  public:
@@ -33,50 +22,63 @@ class Merger {
       : merges_(merges), ids_(*symbols), next_(ids_.size()), previous_(ids_.size()) {
     const auto count = static_cast<int32_t>(ids_.size());
     for (int32_t i = 0; i < count; ++i) {
-      next_[i] = i + 1 < count ? i + 1 : -1;
+      next_[i] = i + 1 < count ? i + 1 : kEnd;
       previous_[i] = i - 1;
     }
-    for (int32_t i = 0; i + 1 < count; ++i) queue(i, i + 1);
+    std::vector<uint64_t> candidates;
+    for (int32_t i = 0; i < count; ++i)
+      if (const Merge merge = merge_at(i); merge.rank >= 0) candidates.push_back(key(merge, i));
+    queue_ = Queue(std::greater<>(), std::move(candidates));
   }
 
   void run() {
     while (!queue_.empty()) {
-      const Candidate best = queue_.top();
+      const uint64_t best = queue_.top();
       queue_.pop();
-      if (ids_[best.left] == best.left_id && ids_[best.right] == best.right_id &&
-          next_[best.left] == best.right)
-        apply(best);
+      const auto left = static_cast<int32_t>(best & 0xFFFFFFFF);
+      // Stale when a symbol of the pair has been merged with another one since.
+      if (const Merge merge = merge_at(left); merge.rank >= 0 && key(merge, left) == best)
+        apply(left, merge.result);
     }
-    size_t kept = 0;
-    for (const TokenId id : ids_)
-      if (id != kGone) ids_[kept++] = id;
-    ids_.resize(kept);
+    std::erase(ids_, kGone);
   }
 
  private:
+  using Queue = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>>;
   static constexpr TokenId kGone = -1;
+  static constexpr int32_t kEnd = -1;
 
-  void queue(int32_t left, int32_t right) {
-    if (left < 0 || right < 0) return;
-    const Merge merge = merges_.find(ids_[left], ids_[right]);
-    if (merge.rank >= 0) queue_.push({merge.rank, left, right, ids_[left], ids_[right]});
+  // Lowest rank first, then leftmost.
+  static uint64_t key(Merge merge, int32_t left) {
+    return uint64_t{static_cast<uint32_t>(merge.rank)} << 32 | static_cast<uint32_t>(left);
   }
 
-  void apply(const Candidate& best) {
-    ids_[best.left] = merges_.find(best.left_id, best.right_id).result;
-    ids_[best.right] = kGone;
-    const int32_t after = next_[best.right];
-    next_[best.left] = after;
-    if (after >= 0) previous_[after] = best.left;
-    queue(previous_[best.left], best.left);
-    queue(best.left, after);
+  // The merge of the symbol and its neighbour on the right, if there is one.
+  Merge merge_at(int32_t left) const {
+    if (ids_[left] == kGone || next_[left] == kEnd) return {};
+    return merges_.find(ids_[left], ids_[next_[left]]);
+  }
+
+  void queue(int32_t left) {
+    if (left == kEnd) return;
+    if (const Merge merge = merge_at(left); merge.rank >= 0) queue_.push(key(merge, left));
+  }
+
+  void apply(int32_t left, TokenId result) {
+    const int32_t right = next_[left];
+    ids_[left] = result;
+    ids_[right] = kGone;
+    next_[left] = next_[right];
+    if (next_[left] != kEnd) previous_[next_[left]] = left;
+    queue(previous_[left]);
+    queue(left);
   }
 
   const MergeTable& merges_;
   std::vector<TokenId>& ids_;
-  std::vector<int32_t> next_;
+  std::vector<int32_t> next_;  // kEnd: none
   std::vector<int32_t> previous_;
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue_;
+  Queue queue_;
 };
 
 }  // namespace

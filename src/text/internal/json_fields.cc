@@ -2,12 +2,30 @@
 
 namespace fathom::text::internal {
 
-std::string in_quotes(std::string_view text) {
-  constexpr size_t kShown = 60;
-  if (text.size() <= kShown) return fmt::format("\"{}\"", text);
-  size_t end = kShown;
+namespace {
+
+// What of `text` fits a line, cut between characters.
+std::string_view cut(std::string_view text) {
+  constexpr size_t kShownBytes = 60;
+  if (text.size() <= kShownBytes) return text;
+  size_t end = kShownBytes;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
-  return fmt::format("\"{}...\" ({} bytes)", text.substr(0, end), text.size());
+  return text.substr(0, end);
+}
+
+std::string size_note(std::string_view text) {
+  return cut(text).size() == text.size() ? "" : fmt::format("... ({} bytes)", text.size());
+}
+
+}  // namespace
+
+std::string in_quotes(std::string_view text) {
+  return fmt::format("\"{}\"{}", cut(text), size_note(text));
+}
+
+std::string shown(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::string(cut(text)) + size_note(text);
 }
 
 const Json& member(const Json& object, const char* name) {
@@ -22,10 +40,6 @@ bool is_string(const Json& value, std::string_view wanted) {
 
 bool is_set(const Json& value) {
   return !(value.is_null() || value == false || is_string(value, "") || value == 0);
-}
-
-std::string shown(const Json& value) {
-  return in_quotes(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::optional<int64_t> integer(const Json& value) {

@@ -12,7 +12,7 @@ namespace fathom::text::internal {
 
 // `text` in quotes, cut to a line.
 std::string in_quotes(std::string_view text);
-// The value as JSON in quotes, cut to a line.
+// The value as JSON, cut to a line.
 std::string shown(const Json& value);
 
 // `object[name]`, or null when it is not there.

@@ -71,8 +71,9 @@ class FileParser {
   Result<TokenId> token_id(const std::string& name, const Json& value) const {
     const auto id = integer(value);
     if (!id || *id < 0 || *id >= static_cast<int64_t>(data_->tokens.size()))
-      return error(Code::kDataLoss, "token {}: id {}, wanted 0 to {} (one id a token)",
-                   in_quotes(name), shown(value), data_->tokens.size() - 1);
+      return error(Code::kDataLoss,
+                   "token {}: id {}, wanted 0 to {}: ids have no holes, and the file has {} tokens",
+                   in_quotes(name), shown(value), data_->tokens.size() - 1, data_->tokens.size());
     return static_cast<TokenId>(*id);
   }
 

@@ -97,8 +97,7 @@ std::vector<JsonMember> call_parameters(const ToolCall& call) {
   if (arguments.find_first_not_of(" \t\r\n") == std::string::npos) return {};
   auto members = object_members(arguments);
   if (members) return std::move(members.value());
-  log(LogLevel::kWarning, "tool call {}: arguments are {}; passed on as one parameter", call.name,
-      members.status().message());
+  log(LogLevel::kWarning, "arguments of a tool call are no JSON object; one parameter holds them");
   return {{"arguments", true, arguments}};
 }
 
