@@ -19,16 +19,18 @@ PROGRAM = os.environ.get("FATHOM_PROGRAM", os.path.join(ROOT, "build", "release"
 SEED, COUNT = 41, 20000
 
 # Every class that the patterns name, with the ones that other libraries put elsewhere.
-SPACES = " \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u180e\u2003\u200b\u2028\u2029\u202f\u205f\u3000\ufeff"
+SPACES = (" \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u180e\u2003\u200b\u2028\u2029\u202f\u205f"
+          "\u3000\ufeff")
 MARKS = "\u0301\u0308\u20dd\u093f\u0e31\u3099\ufe0f\u200d"
 NUMBERS = "0123456789\u0663\u0967\u2460\u00bd\u2167\u3007\U0001d7d8"
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\u00a1\u2014\u3002\uff0c\u20ac\u00a9\u2192\u30fb"
 LETTERS = "abcXYZ\u00e9\u00df\u0416\u03c3\u0130\u05d0\u0627\u0e01\u10d0\uac00\uff71\U00010400"
 HAN = "\u4e00\u4f60\u597d\u9fa5\u9fa6\u3042\u30a2\u30fc\u3040\u3400\U00020000"
 OTHER = "\x00\x01\x7f\u0378\ue000\ufffe\ufffd\U0001f600\U0001f3fd\U000e0067\U0010ffff"
-WORDS = ["the", "The", " the", "don't", "I'LL", "hello world", "12345", "3.14", "foo_bar", "  ", "\n\n",
-         "\r\n", "x  \n  y", "http://a.b/c?d=e", "for (int i = 0;", "\u4f60\u597d", "\u3053\u3093\u306b",
-         "\uc548\ub155", "\u041f\u0440\u0438", "\U0001f469\u200d\U0001f680", "    return", "=====", "#include"]
+WORDS = ["the", "The", " the", "don't", "I'LL", "hello world", "12345", "3.14", "foo_bar", "  ",
+         "\n\n", "\r\n", "x  \n  y", "http://a.b/c?d=e", "for (int i = 0;", "\u4f60\u597d",
+         "\u3053\u3093\u306b", "\uc548\ub155", "\u041f\u0440\u0438",
+         "\U0001f469\u200d\U0001f680", "    return", "=====", "#include"]
 CLASSES = [SPACES, MARKS, NUMBERS, PUNCTUATION, LETTERS, HAN, OTHER]
 
 
