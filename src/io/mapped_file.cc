@@ -35,12 +35,19 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
     return error(Code::kResourceExhausted, "{}: cannot map {} bytes: {}", path, file->bytes_,
                  std::strerror(errno));
   file->data_ = static_cast<const std::byte*>(data);
+  file->read_neighbours(false);
   return file;
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(bytes_));
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void MappedFile::read_neighbours(bool is_wanted) const {
+  if (data_ == nullptr) return;
+  ::madvise(const_cast<std::byte*>(data_), static_cast<size_t>(bytes_),
+            is_wanted ? MADV_NORMAL : MADV_RANDOM);
 }
 
 void MappedFile::will_need(const void* data, int64_t bytes) {

@@ -28,6 +28,10 @@ class MappedFile {
   int64_t bytes() const { return bytes_; }
   std::span<const std::byte> all() const { return {data_, static_cast<size_t>(bytes_)}; }
 
+  // Whether touching a page reads its neighbours from the disk as well. A file begins without: what
+  // is validated lies scattered, and will_need() asks for exactly that.
+  void read_neighbours(bool is_wanted) const;
+
   // Asks the kernel to start reading a range of some mapping, without waiting for it. Advice:
   // failures are ignored.
   static void will_need(const void* data, int64_t bytes);

@@ -166,6 +166,8 @@ Result<std::vector<TensorEntry>> parse_safetensors_header(std::span<const std::b
 Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string& path) {
   std::unique_ptr<SafetensorsFile> file(new SafetensorsFile);
   FATHOM_ASSIGN(file->file_, MappedFile::open(path));
+  if (const auto header = header_bytes_of(file->file_->all(), file->file_->bytes()))
+    MappedFile::will_need(file->file_->all().data(), kLengthBytes + *header);
   Result<std::vector<TensorEntry>> tensors =
       parse_safetensors_header(file->file_->all(), file->file_->bytes());
   if (!tensors) return tensors.status().with_context(path);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "base/thread_pool.h"
 #include "io/read_file.h"
 #include "io/shard_index.h"
 #include "memory/available_memory.h"
@@ -35,17 +37,27 @@ Result<std::string> read_part(const std::string& directory, const char* name, in
                directory, name);
 }
 
+Result<std::unique_ptr<SafetensorsFile>> open_shard(const std::string& path) {
+  Result<std::unique_ptr<SafetensorsFile>> shard = SafetensorsFile::open(path);
+  if (shard.is_ok() || shard.status().code() != Code::kNotFound) return shard;
+  return error(Code::kNotFound, "{}: wanted this shard, {} names it, found no such file: fetch it",
+               path, kIndexName);
+}
+
+// Parsing headers is most of the time of opening, so a few threads share it.
 Result<Shards> open_shards(const std::string& directory, const ShardIndex& index) {
+  constexpr int kThreads = 4;
+  const size_t count = index.shards.size();
+  std::vector<std::optional<Result<std::unique_ptr<SafetensorsFile>>>> opened(count);
+  ThreadPool pool(kThreads);
+  pool.parallel_for(static_cast<int64_t>(count), [&](int64_t i, int) {
+    const auto at = static_cast<size_t>(i);
+    opened[at] = open_shard(directory + "/" + index.shards[at]);
+  });
   Shards shards;
-  for (const std::string& name : index.shards) {
-    const std::string path = directory + "/" + name;
-    Result<std::unique_ptr<SafetensorsFile>> shard = SafetensorsFile::open(path);
-    if (!shard && shard.status().code() == Code::kNotFound)
-      return error(Code::kNotFound,
-                   "{}: wanted this shard, {} names it, found no such file: fetch it", path,
-                   kIndexName);
-    if (!shard) return shard.status();
-    shards.push_back(std::move(shard).value());
+  for (auto& shard : opened) {
+    if (!shard->is_ok()) return shard->status();
+    shards.push_back(std::move(*shard).value());
   }
   return shards;
 }
@@ -165,6 +177,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& director
         fmt::format("tensor {} lies at an odd offset and was copied to memory", name));
   note_absent_parts(parts->config, parts->weights, &parts->notices);
 
+  for (const auto& shard : parts->shards) shard->file().read_neighbours(true);
   sort_ranges(parts->shards, &parts->dense, &parts->sparse);
   std::vector<const MappedFile*> files;
   for (const auto& shard : parts->shards) files.push_back(&shard->file());

@@ -27,6 +27,14 @@ std::string name_list(std::vector<std::string> names) {
   return text;
 }
 
+// What the binder looks at: vectors, f32 matrices, scales. The bulk of a model is none of these.
+bool is_read_at_open(const TensorEntry& entry) {
+  constexpr int64_t kBytesMax = 16 << 20;  // of one tensor; the released model's largest has 2 MB
+  return entry.bytes <= kBytesMax && entry.name.find(".ffn.experts.") == entry.name.npos &&
+         (entry.dtype == DType::kF32 || entry.dtype == DType::kF8E8M0 ||
+          (entry.dtype == DType::kBF16 && entry.shape.size() == 1));
+}
+
 }  // namespace
 
 TensorBinder::TensorBinder(std::span<const std::unique_ptr<SafetensorsFile>> shards) {
@@ -34,8 +42,11 @@ TensorBinder::TensorBinder(std::span<const std::unique_ptr<SafetensorsFile>> sha
   for (const auto& shard : shards) count += shard->tensors().size();
   tensors_.reserve(count);
   for (const auto& shard : shards)
-    for (const TensorEntry& entry : shard->tensors())
+    for (const TensorEntry& entry : shard->tensors()) {
       tensors_.emplace(entry.name, Slot{shard.get(), &entry, false});
+      // All at once, so that a disk can read them in any order instead of one after another.
+      if (is_read_at_open(entry)) MappedFile::will_need(shard->data(entry), entry.bytes);
+    }
 }
 
 bool TensorBinder::has_prefix(std::string_view prefix) const {
