@@ -141,7 +141,12 @@ std::vector<Tally> Recorder::finish() {
         .fail(fmt::format("{}: {} rows, the golden has {}", name, place.row, place.tensor->rows));
   }
   std::vector<Tally> out;
-  for (auto& [name, tally] : tallies_) out.push_back(std::move(tally));
+  Tally total("all bf16 results", Limit::kAllStoredBf16);
+  for (auto& [name, tally] : tallies_) {
+    if (tally.limit() == Limit::kStoredBf16) total.add_counts(tally);
+    out.push_back(std::move(tally));
+  }
+  if (total.count() > 0) out.push_back(std::move(total));
   places_.clear();
   tallies_.clear();
   return out;

@@ -35,14 +35,15 @@ class Recorder : public Observer {
   void tap(const std::string& name, MatrixView<float> values) override;
   void tap(const std::string& name, MatrixView<int32_t> values) override;
 
-  // One tally a quantity and limit, layers pooled. Tensors of which rows were left over have failed.
+  // One tally a quantity and limit, layers pooled. Tensors of which rows were left over have
+  // failed.
   std::vector<Tally> finish();
 
  private:
   struct Place {  // where the next rows of a tensor belong
     const GoldenTensor* tensor = nullptr;
     int64_t row = 0;
-    std::string pool;   // its key in tallies_
+    std::string pool;  // its key in tallies_
   };
 
   // The golden tensor of a tap of `rows` rows, or null when the case has none.

@@ -10,10 +10,12 @@
 namespace fathom::verify {
 namespace {
 
-// bf16 results of one op: 99.99 % equal. A sum close to a rounding border may fall on either side
-// of it, so that in a tensor of a few thousand numbers one or two may differ.
+// bf16 results of one op: 99.99 % equal, because a sum close to a rounding border may fall on
+// either side of it. Over all ops of a case that holds as it stands; of one op's few thousand
+// numbers, where one is expected to differ, four are let through (Poisson with mean 1 exceeds 4 in
+// 0.4 % of cases).
 constexpr double kBf16UnequalShareMax = 1e-4;
-constexpr double kBf16UnequalCountMin = 2;
+constexpr double kBf16UnequalCountMin = 4;
 constexpr int64_t kBf16UlpMax = 2;
 constexpr double kFullRelL2Max = 5e-7;
 // Without roundings each op is a few f32 roundings of its longest sum away from the golden's f32.
@@ -45,6 +47,8 @@ std::string_view limit_text(Limit limit) {
       return "all equal";
     case Limit::kStoredBf16:
       return ">= 99.99 % equal, <= 2 ulp";
+    case Limit::kAllStoredBf16:
+      return ">= 99.99 % equal";
     case Limit::kFull:
       return "rel L2 <= 5e-7";
     case Limit::kSmoothTap:
@@ -67,6 +71,16 @@ void Tally::note_worst(double difference, std::string_view where, int64_t row) {
 
 void Tally::fail(const std::string& why) {
   if (failure_.empty()) failure_ = why;
+}
+
+void Tally::add_counts(const Tally& other) {
+  count_ += other.count_;
+  equal_ += other.equal_;
+  ulp_max_ = std::max(ulp_max_, other.ulp_max_);
+  difference_squares_ += other.difference_squares_;
+  want_squares_ += other.want_squares_;
+  if (!other.worst_.empty() && other.abs_max_ >= abs_max_) worst_ = other.worst_;
+  abs_max_ = std::max(abs_max_, other.abs_max_);
 }
 
 void Tally::add(std::span<const float> got, std::span<const float> want, int64_t cols, DType dtype,
@@ -136,6 +150,8 @@ Verdict Tally::verdict() const {
           std::max(kBf16UnequalCountMin, kBf16UnequalShareMax * static_cast<double>(count_));
       return pass_if(unequal <= allowed && ulp_max_ <= kBf16UlpMax);
     }
+    case Limit::kAllStoredBf16:
+      return pass_if(unequal <= kBf16UnequalShareMax * static_cast<double>(count_));
     case Limit::kFull:
       return pass_if(rel_l2() <= kFullRelL2Max);
     case Limit::kSmoothTap:

@@ -15,13 +15,14 @@ enum class Verdict { kPass, kFail, kPrinted };
 std::string_view verdict_name(Verdict verdict);  // "PASS", "FAIL", "printed"
 
 enum class Limit {
-  kPrinted,       // shown, not judged: the arithmetics differ, or errors of earlier steps are in it
-  kEqual,         // integers, codes, patches
-  kStoredBf16,    // one op on the golden's own inputs, result stored as bf16
-  kFull,          // the same, result kept in f32
-  kSmoothTap,     // one op without any rounding point
-  kSmoothLogits,  // end to end without roundings and quantisers
-  kVisionTower,   // ViT output: the golden's own attention rounds its probabilities in tiles
+  kPrinted,     // shown, not judged: the arithmetics differ, or errors of earlier steps are in it
+  kEqual,       // integers, codes, patches
+  kStoredBf16,  // one op on the golden's own inputs, result stored as bf16
+  kAllStoredBf16,  // such results of a whole case together
+  kFull,           // one op, result kept in f32
+  kSmoothTap,      // one op without any rounding point
+  kSmoothLogits,   // end to end without roundings and quantisers
+  kVisionTower,    // ViT output: the golden's own attention rounds its probabilities in tiles
 };
 std::string_view limit_text(Limit limit);
 
@@ -35,6 +36,8 @@ class Tally {
            std::string_view where, int64_t first_row = 0);
   void add(std::span<const int32_t> got, std::span<const int32_t> want, int64_t cols,
            std::string_view where, int64_t first_row = 0);
+  // The numbers of another quantity, for a total.
+  void add_counts(const Tally& other);
   // Something that could not be compared: always a FAIL.
   void fail(const std::string& why);
 

@@ -45,5 +45,61 @@ TEST(Model, AgreesWithTheOfficialCodeWithoutRoundings) {
   }
 }
 
+class ModelLimits : public ::testing::Test {
+ protected:
+  ThreadPool pool_{1};
+  std::shared_ptr<Checkpoint> checkpoint_ = open_golden("v41-tiny");
+  std::unique_ptr<Model> model_ = make_model(checkpoint_, pool_, {});
+
+  Status run(SequenceState& state, std::span<const InputToken> tokens, int64_t logits_from,
+             const CancelFlag* cancel = nullptr) {
+    const SequenceRows rows = {.state = &state, .tokens = tokens, .logits_from = logits_from};
+    std::vector<float> logits;
+    return model_->forward(std::span(&rows, 1), cancel, &logits);
+  }
+};
+
+TEST_F(ModelLimits, ASequenceHoldsWhatItWasMadeFor) {
+  auto state = model_->new_sequence(4);
+  ASSERT_TRUE(state.is_ok());
+  EXPECT_TRUE(run(**state, std::vector<InputToken>(4), 0).is_ok());
+  EXPECT_EQ((*state)->token_count(), 4);
+  EXPECT_EQ(run(**state, std::vector<InputToken>(1), 0).code(), Code::kResourceExhausted);
+  EXPECT_EQ(model_->new_sequence(257).status().code(), Code::kInvalidArgument);  // context: 256
+  EXPECT_EQ(model_->new_sequence(0).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(ModelLimits, TokensOutsideTheVocabularyAreRefused) {
+  auto state = model_->new_sequence(4);
+  ASSERT_TRUE(state.is_ok());
+  for (const TokenId token : {-1, 512}) {
+    const std::vector<InputToken> tokens = {{.token = token}};
+    EXPECT_EQ(run(**state, tokens, 0).code(), Code::kInvalidArgument) << token;
+  }
+}
+
+TEST_F(ModelLimits, LogitsCannotBeWantedFromBeforeWhatWasPromised) {
+  auto state = model_->new_sequence(8);
+  ASSERT_TRUE(state.is_ok());
+  ASSERT_TRUE(run(**state, std::vector<InputToken>(4), 7).is_ok());
+  EXPECT_EQ(run(**state, std::vector<InputToken>(1), 4).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(run(**state, std::vector<InputToken>(4), 7).is_ok());
+}
+
+TEST_F(ModelLimits, ARaisedFlagStopsTheStep) {
+  auto state = model_->new_sequence(8);
+  ASSERT_TRUE(state.is_ok());
+  const CancelFlag cancel = true;
+  EXPECT_EQ(run(**state, std::vector<InputToken>(4), 0, &cancel).code(), Code::kCancelled);
+}
+
+TEST_F(ModelLimits, ATokenMapThatDoesNotFitIsRefused) {
+  ModelOptions options;
+  options.token_map = {0, 1, 300};  // 256 compressed ids in the config
+  EXPECT_EQ(Model::create(checkpoint_, pool_, options).status().code(), Code::kInvalidArgument);
+  options.token_map = {};
+  EXPECT_EQ(Model::create(checkpoint_, pool_, options).status().code(), Code::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace fathom::v41
