@@ -93,7 +93,8 @@ class FileParser {
                    limits_.added_token_count_max);
     data_->tokens.resize(count_max);
     spelling_of_.resize(count_max);
-    for (const auto& [spelling, value] : vocab.items()) {
+    id_of_spelling_.reserve(vocab.size());
+    for (const auto& [spelling, value] : vocab.get_ref<const Json::object_t&>()) {
       FATHOM_ASSIGN(const TokenId id, token_id(spelling, value));
       FATHOM_TRY(check_length(spelling));
       if (!spelling_of_[id].empty())
@@ -152,7 +153,7 @@ class FileParser {
       tokens.pop_back();
     for (size_t id = 0; id < tokens.size(); ++id) {
       if (tokens[id].is_added) continue;
-      const std::string& spelling = spelling_of_[id];
+      const std::string_view spelling = spelling_of_[id];
       if (spelling.empty())
         return error(Code::kDataLoss, "id {} has no token, but ids go up to {}", id,
                      tokens.size() - 1);
@@ -189,8 +190,8 @@ class FileParser {
     data_->merges = MergeTable(merges.size());
     data_->merge_list.reserve(merges.size());
     for (size_t rank = 0; rank < merges.size(); ++rank)
-      FATHOM_TRY(read_merge(merges[rank], static_cast<int32_t>(rank))
-                     .with_context(fmt::format("model.merges[{}] {}", rank, shown(merges[rank]))));
+      if (auto read = read_merge(merges[rank], static_cast<int32_t>(rank)); !read.is_ok())
+        return read.with_context(fmt::format("model.merges[{}] {}", rank, shown(merges[rank])));
     return {};
   }
 
@@ -228,8 +229,8 @@ class FileParser {
   const Json& file_;
   const TokenizerLimits& limits_;
   std::unique_ptr<TokenizerData> data_;
-  std::vector<std::string> spelling_of_;  // by id; empty: not in model.vocab
-  std::unordered_map<std::string_view, TokenId> id_of_spelling_;  // keys view spelling_of_
+  std::vector<std::string_view> spelling_of_;  // by id, views file_; empty: not in model.vocab
+  std::unordered_map<std::string_view, TokenId> id_of_spelling_;  // keys view file_
 };
 
 }  // namespace
