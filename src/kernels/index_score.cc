@@ -6,27 +6,15 @@
 
 #include "kernels/cpu/lanes/index_score.h"
 #include "kernels/dispatch.h"
-#include "tensor/codec.h"
 
 namespace fathom::kernels {
 namespace {
 
 constexpr int64_t kLanes = 16;
+// Keys of one work item: 64 KB when transposed, so that they stay in L2 while all queries pass, and
+// a query stays in L1 while the keys pass.
+constexpr int64_t kTileKeys = 128;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-
-// Sixteen keys from `first`, as [dim][16]; lanes past the last key are zero.
-void transpose_keys(const RowsView& keys, int64_t first, float* keys_t) {
-  const int64_t count = std::min(kLanes, keys.rows - first);
-  std::fill_n(keys_t, keys.cols * kLanes, 0.0f);
-  for (int64_t lane = 0; lane < count; ++lane) {
-    const int64_t at = (first + lane) * keys.stride;
-    for (int64_t d = 0; d < keys.cols; ++d) {
-      keys_t[d * kLanes + lane] = keys.dtype == DType::kBF16
-                                      ? bf16_to_f32(static_cast<const uint16_t*>(keys.data)[at + d])
-                                      : static_cast<const float*>(keys.data)[at + d];
-    }
-  }
-}
 
 // Orders like (score descending, position ascending); the two zeros are one score.
 uint64_t rank_key(float score, int64_t position) {
@@ -86,6 +74,42 @@ void check_visible(MatrixView<const float> score, std::span<const int64_t> visib
     FATHOM_CHECK(count >= 0 && count <= score.cols, "{} of {} groups visible", count, score.cols);
 }
 
+// keys_t [tile][dim][16] = the keys from `first`, transposed sixteen by sixteen.
+void transpose_tile(Isa isa, const RowsView& keys, int64_t first, int64_t count, float* keys_t) {
+  const auto transpose_bf16 = FATHOM_PICK(isa, transpose_keys_bf16);
+  const auto transpose_f32 = FATHOM_PICK(isa, transpose_keys_f32);
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t at = (first + j) * keys.stride;
+    const int64_t lanes = std::min(kLanes, count - j);
+    float* to = keys_t + j * keys.cols;
+    if (keys.dtype == DType::kBF16) {
+      transpose_bf16(static_cast<const uint16_t*>(keys.data) + at, keys.stride, lanes, keys.cols,
+                     to);
+    } else {
+      transpose_f32(static_cast<const float*>(keys.data) + at, keys.stride, lanes, keys.cols, to);
+    }
+  }
+}
+
+// Scores of all queries for the keys of one tile; `weight` has kappa in it.
+void score_tile(Isa isa, const IndexScoreArgs& args, MatrixView<const float> weight, int64_t first,
+                float* keys_t) {
+  const auto score_keys = FATHOM_PICK(isa, index_score_keys);
+  const int64_t count = std::min(kTileKeys, args.score.cols - first);
+  transpose_tile(isa, args.keys, first, count, keys_t);
+  for (int64_t t = 0; t < args.q.rows; ++t) {
+    float* out = &args.score.row(t)[first];
+    const int64_t seen = std::clamp<int64_t>(args.visible[t] - first, 0, count);
+    for (int64_t j = 0; j < seen; j += kLanes) {
+      float lanes[kLanes];
+      score_keys(args.q.row(t).data(), weight.row(t).data(), keys_t + j * args.keys.cols,
+                 weight.cols, args.keys.cols, lanes);
+      std::copy_n(lanes, std::min(kLanes, seen - j), out + j);
+    }
+    std::fill(out + seen, out + count, kNever);
+  }
+}
+
 // Runs row(t, keys) on the pool with `slots` keys of scratch for each thread.
 template <typename Row>
 void for_rows_with_keys(const Context& context, int64_t rows, int64_t slots, const Row& row) {
@@ -105,26 +129,14 @@ void index_score(const Context& context, const IndexScoreArgs& args) {
                "q [{}, {}], {} heads, keys [{}, {}], score [{}, {}]", args.q.rows, args.q.cols,
                heads, args.keys.rows, dim, args.score.rows, args.score.cols);
   if (context.isa == Isa::kRef) return ref::index_score(args);
-  const auto score_keys = FATHOM_PICK(context.isa, index_score_keys);
   Scratch scratch(context.workspace);
-  float* keys_t = scratch.take<float>(dim * kLanes * context.pool.thread_count());
-  float* weight = scratch.take<float>(args.q.rows * heads);
+  float* keys_t = scratch.take<float>(dim * kTileKeys * context.pool.thread_count());
+  const MatrixView<float> weight(scratch.take<float>(args.q.rows * heads), args.q.rows, heads);
   for (int64_t t = 0; t < args.q.rows; ++t)
-    for (int64_t h = 0; h < heads; ++h) weight[t * heads + h] = args.weight.row(t)[h] * args.kappa;
-  const int64_t blocks = (args.score.cols + kLanes - 1) / kLanes;
-  context.pool.parallel_for(blocks, [&](int64_t block, int thread) {
-    float* own = keys_t + dim * kLanes * thread;
-    const int64_t first = block * kLanes;
-    const int64_t count = std::min(kLanes, args.score.cols - first);
-    transpose_keys(args.keys, first, own);
-    for (int64_t t = 0; t < args.q.rows; ++t) {
-      float lanes[kLanes];
-      const int64_t seen = std::clamp<int64_t>(args.visible[t] - first, 0, count);
-      if (seen > 0) score_keys(args.q.row(t).data(), weight + t * heads, own, heads, dim, lanes);
-      float* out = &args.score.row(t)[first];
-      std::copy_n(lanes, seen, out);
-      std::fill(out + seen, out + count, kNever);
-    }
+    for (int64_t h = 0; h < heads; ++h) weight.row(t)[h] = args.weight.row(t)[h] * args.kappa;
+  const int64_t tiles = (args.score.cols + kTileKeys - 1) / kTileKeys;
+  context.pool.parallel_for(tiles, [&](int64_t tile, int thread) {
+    score_tile(context.isa, args, weight, tile * kTileKeys, keys_t + dim * kTileKeys * thread);
   });
 }
 

@@ -27,6 +27,7 @@ namespace fathom::kernels::FATHOM_ISA {
 // ---- what the ISA files define -------------------------------------------------------------
 // F16: 16 floats. load, load_part (lanes >= n are 0), store, store_part, splat, + - * /,
 //   max_of (a > b ? a : b), min_of (a < b ? a : b), sqrt_of, swap_pairs (lanes 1 0 3 2 …),
+//   zip_low, zip_high (a0 b0 a1 b1 … of the first or last eight lanes of each),
 //   sum_of (fixed tree: l + (l+8), then 4, 2, 1), load_bf16, load_bf16_part, store_bf16_bits.
 // I16: 16 int32. splat_int, + - & |, shl<n>, shr<n> (logical), sar<n>, bits_of(F16),
 //   float_of(I16) (same bits), to_float(I16), round_to_int(F16) (nearest even).
@@ -65,9 +66,25 @@ FATHOM_INLINE float max_across(F16 x) {
   return best;
 }
 
+// rows[i] lane j becomes rows[j] lane i: four rounds of zipping each row with the one eight
+// further.
+FATHOM_INLINE void transpose(F16 (&rows)[16]) {
+  for (int round = 0; round < 4; ++round) {
+    F16 zipped[16];
+    for (int i = 0; i < 8; ++i) {
+      zipped[2 * i] = zip_low(rows[i], rows[i + 8]);
+      zipped[2 * i + 1] = zip_high(rows[i], rows[i + 8]);
+    }
+    for (int i = 0; i < 16; ++i) rows[i] = zipped[i];
+  }
+}
+
 // The first n of 16 lanes, n in 1..16: whole vectors go the fast way.
 FATHOM_INLINE F16 load_some(const float* from, int64_t n) {
   return n >= 16 ? load(from) : load_part(from, n);
+}
+FATHOM_INLINE F16 load_bf16_some(const uint16_t* from, int64_t n) {
+  return n >= 16 ? load_bf16(from) : load_bf16_part(from, n);
 }
 FATHOM_INLINE void store_some(float* to, F16 x, int64_t n) {
   if (n >= 16) {

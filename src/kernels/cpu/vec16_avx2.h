@@ -60,6 +60,18 @@ FATHOM_INLINE F16 min_of(F16 x, F16 y) {
 FATHOM_INLINE F16 swap_pairs(F16 x) {
   return {_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)};
 }
+// Interleaves eight lanes with eight: unpack works inside 128-bit halves, so they are joined after.
+FATHOM_INLINE F16 zip_halves(__m256 a, __m256 b) {
+  const __m256 low = _mm256_unpacklo_ps(a, b);
+  const __m256 high = _mm256_unpackhi_ps(a, b);
+  return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
+}
+FATHOM_INLINE F16 zip_low(F16 x, F16 y) {
+  return zip_halves(x.a, y.a);
+}
+FATHOM_INLINE F16 zip_high(F16 x, F16 y) {
+  return zip_halves(x.b, y.b);
+}
 FATHOM_INLINE F16 sqrt_of(F16 x) {
   return {_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)};
 }

@@ -56,6 +56,15 @@ FATHOM_INLINE F16 min_of(F16 a, F16 b) {
 FATHOM_INLINE F16 swap_pairs(F16 x) {
   return {_mm512_permute_ps(x.v, 0xb1)};
 }
+FATHOM_INLINE F16 zip_low(F16 a, F16 b) {
+  const __m512i from = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return {_mm512_permutex2var_ps(a.v, from, b.v)};
+}
+FATHOM_INLINE F16 zip_high(F16 a, F16 b) {
+  const __m512i from =
+      _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return {_mm512_permutex2var_ps(a.v, from, b.v)};
+}
 FATHOM_INLINE F16 sqrt_of(F16 x) {
   return {_mm512_sqrt_ps(x.v)};
 }

@@ -58,6 +58,12 @@ FATHOM_INLINE F16 min_of(F16 a, F16 b) {
 FATHOM_INLINE F16 swap_pairs(F16 x) {
   FATHOM_LANES(F16, x.v[i ^ 1]);
 }
+FATHOM_INLINE F16 zip_low(F16 a, F16 b) {
+  FATHOM_LANES(F16, i % 2 == 0 ? a.v[i / 2] : b.v[i / 2]);
+}
+FATHOM_INLINE F16 zip_high(F16 a, F16 b) {
+  FATHOM_LANES(F16, i % 2 == 0 ? a.v[8 + i / 2] : b.v[8 + i / 2]);
+}
 FATHOM_INLINE F16 sqrt_of(F16 x) {
   FATHOM_LANES(F16, __builtin_sqrtf(x.v[i]));
 }
