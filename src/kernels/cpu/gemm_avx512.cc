@@ -7,6 +7,7 @@
 #include "kernels/cpu/gemm_decode_avx512.h"
 #include "kernels/cpu/gemm_portable.h"
 #include "kernels/cpu/gemm_tile.h"
+#include "kernels/cpu/lane_sums_avx512.h"
 
 namespace fathom::kernels::cpu {
 namespace avx512 {
@@ -176,34 +177,6 @@ void tile_split(const TileArgs<float>& args) {
   multiply_strip<Lanes, SplitLoad<Lanes>, float, 6, 4>(args);
 }
 
-// Lanes of 16 vectors summed by halves, one result a vector: four rounds that each add the halves
-// of two vectors' remaining lanes at once.
-__m512 sum_lanes_of_16(const float* total) {
-  __m512 eight[8];  // per vector 8 lanes left, two vectors in a register
-  __m512 four[4];
-  __m512 two[2];
-  for (int i = 0; i < 8; ++i) {
-    const __m512 a = _mm512_loadu_ps(total + 32 * i);
-    const __m512 b = _mm512_loadu_ps(total + 32 * i + 16);
-    eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
-  }
-  for (int i = 0; i < 4; ++i) {
-    const __m512 a = eight[2 * i];
-    const __m512 b = eight[2 * i + 1];
-    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-  }
-  for (int i = 0; i < 2; ++i) {
-    const __m512 a = four[2 * i];
-    const __m512 b = four[2 * i + 1];
-    two[i] = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
-  }
-  const __m512 sums = _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88),
-                                    _mm512_shuffle_ps(two[0], two[1], 0xdd));
-  // Lane 4c + p now holds vector 4p + c.
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return _mm512_permutexvar_ps(order, sums);
-}
-
 // Nearest bf16, ties to even; a NaN stays one.
 __m512 rounded_to_bf16(__m512 value) {
   const __m512i bits = _mm512_castps_si512(value);
@@ -219,7 +192,9 @@ __m512 rounded_to_bf16(__m512 value) {
 void finish(const FinishArgs& args) {
   int64_t n = 0;
   for (; n + 16 <= args.count; n += 16) {
-    __m512 y = sum_lanes_of_16(args.total + n * kDotLanes);
+    __m512 lanes[16];
+    for (int i = 0; i < 16; ++i) lanes[i] = _mm512_loadu_ps(args.total + (n + i) * kDotLanes);
+    __m512 y = sum_lanes_of_16(lanes);
     if (args.bias) y = _mm512_add_ps(y, _mm512_loadu_ps(args.bias + n));
     _mm512_storeu_ps(args.y + n, args.round_bf16 ? rounded_to_bf16(y) : y);
   }
