@@ -1,0 +1,214 @@
+#include "engine/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace fathom {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+SamplerOptions sampler_options(const LoadedModel& loaded, const AnswerRequest& request) {
+  SamplerOptions options{request.sampling, loaded.markers.end_of_turn(), request.wants_logprobs,
+                         request.top_logprobs};
+  for (TokenId token :
+       {loaded.markers.think_open, loaded.markers.think_close, loaded.markers.dsml})
+    options.protected_tokens.push_back(token);
+  return options;
+}
+
+}  // namespace
+
+int64_t expanded_prompt_tokens(const AnswerRequest& request) {
+  auto count = static_cast<int64_t>(request.prompt.size());
+  for (const PictureInput& picture : request.pictures) count += picture.token_count - 1;
+  return count;
+}
+
+Generation::Generation(const LoadedModel& loaded, const AnswerRequest& request, AnswerSink& sink,
+                       const StopSignals& signals, PrefixCache& cache, GenerationLimits limits,
+                       std::function<void()> on_step)
+    : loaded_(loaded),
+      request_(request),
+      sink_(sink),
+      signals_(signals),
+      cache_(cache),
+      limits_(limits),
+      on_step_(std::move(on_step)),
+      text_(loaded, request) {}
+
+Result<AnswerSummary> Generation::run(double queue_ms) {
+  summary_.timings.queue_ms = queue_ms;
+  summary_.usage.prompt_tokens = expanded_prompt_tokens(request_);
+
+  auto start = Clock::now();
+  FATHOM_TRY(encode_pictures());
+  summary_.timings.picture_ms = ms_since(start);
+
+  start = Clock::now();
+  FATHOM_TRY(open_sequence());
+  FATHOM_TRY(prefill());
+  summary_.timings.prefill_ms = ms_since(start);
+
+  start = Clock::now();
+  FATHOM_ASSIGN(summary_.reason, decode());
+  summary_.timings.decode_ms = ms_since(start);
+  summary_.stop_string = text_.stop_string();
+  return summary_;
+}
+
+Status Generation::encode_pictures() {
+  size_t next = 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(request_.prompt.size()); ++i) {
+    const TokenId token = request_.prompt[static_cast<size_t>(i)];
+    if (next == request_.pictures.size() || request_.picture_positions[next] != i) {
+      inputs_.push_back({token, nullptr});
+      keys_.push_back({token, -1, {}});
+      continue;
+    }
+    const PictureInput& picture = request_.pictures[next++];
+    FATHOM_ASSIGN(PictureTokens tokens,
+                  loaded_.model->encode_picture(picture.image, &signals_.must_stop));
+    on_step_();
+    FATHOM_CHECK(tokens.count == picture.token_count, "a picture of {} positions, planned were {}",
+                 tokens.count, picture.token_count);
+    pictures_.push_back(std::move(tokens));
+    for (int64_t row = 0; row < picture.token_count; ++row) {
+      const float* embedding =
+          pictures_.back().embeddings.data() + row * loaded_.model->info().hidden_size;
+      inputs_.push_back({token, embedding});
+      keys_.push_back({token, static_cast<int32_t>(row), row == 0 ? picture.content_id : ""});
+    }
+    summary_.usage.image_tokens += picture.token_count;
+    if (signals_.wants_stop) return error(Code::kCancelled, "the request was cancelled");
+  }
+  return Status::ok();
+}
+
+Status Generation::open_sequence() {
+  const auto prompt_count = static_cast<int64_t>(inputs_.size());
+  const int64_t logits_from = prompt_count - 1;
+  const int64_t tokens_max =
+      std::min(limits_.context_tokens, prompt_count + request_.answer_tokens_max);
+  if (request_.may_reuse_prefix) {
+    if (auto cached = cache_.take(keys_, logits_from, tokens_max)) {
+      summary_.usage.cached_tokens = static_cast<int64_t>(cached->keys.size());
+      sequence_ = std::move(*cached);
+      return Status::ok();
+    }
+  }
+  cache_.clear();  // its memory is needed for this one
+  // Room for the whole context lets the next turn go on from here; less will do if that is too much.
+  sequence_.token_count_max = limits_.context_tokens;
+  auto state = loaded_.model->new_sequence(limits_.context_tokens);
+  if (!state && state.status().code() == Code::kResourceExhausted) {
+    sequence_.token_count_max = tokens_max;
+    state = loaded_.model->new_sequence(tokens_max);
+  }
+  FATHOM_ASSIGN(sequence_.state, std::move(state));
+  sequence_.logits_from = logits_from;
+  return Status::ok();
+}
+
+Status Generation::forward(std::span<const InputToken> tokens) {
+  const auto prompt_count = static_cast<int64_t>(inputs_.size());
+  const int64_t first = sequence_.state->token_count();
+  const SequenceRows rows{sequence_.state.get(), tokens, std::max(first, prompt_count - 1)};
+  std::vector<float> logits;
+  if (Status status = loaded_.model->forward({&rows, 1}, &signals_.must_stop, &logits);
+      !status.is_ok()) {
+    sequence_.state.reset();  // undefined after a failure
+    return status;
+  }
+  on_step_();
+  const auto vocab_count = static_cast<size_t>(loaded_.model->info().vocab_count);
+  if (logits.size() >= vocab_count) {
+    logits.erase(logits.begin(), logits.end() - static_cast<int64_t>(vocab_count));
+    logits_ = std::move(logits);
+  }
+  return Status::ok();
+}
+
+Status Generation::prefill() {
+  const auto prompt_count = static_cast<int64_t>(inputs_.size());
+  while (sequence_.state->token_count() < prompt_count) {
+    const int64_t first = sequence_.state->token_count();
+    const int64_t count = std::min(limits_.prefill_chunk_tokens, prompt_count - first);
+    FATHOM_TRY(forward(std::span(inputs_).subspan(static_cast<size_t>(first),
+                                                  static_cast<size_t>(count))));
+    sequence_.keys.insert(sequence_.keys.end(), keys_.begin() + first,
+                          keys_.begin() + first + count);
+    sink_.on_prefill(first + count, summary_.usage);
+    if (signals_.wants_stop) {
+      keep_sequence();
+      return error(Code::kCancelled, "the request was cancelled");
+    }
+  }
+  return Status::ok();
+}
+
+bool Generation::ends_turn(TokenId token) const {
+  const auto& stops = request_.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return true;
+  if (request_.ignores_end_of_turn) return false;
+  const std::vector<TokenId> ends = loaded_.markers.end_of_turn();
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+void Generation::send(AnswerDelta delta) {
+  if (!delta.is_empty()) sink_.on_delta(std::move(delta), summary_.usage);
+}
+
+Result<FinishReason> Generation::decode() {
+  Sampler sampler(sampler_options(loaded_, request_));
+  const auto prompt_count = static_cast<int64_t>(inputs_.size());
+  const int64_t tokens_max =
+      std::min(request_.answer_tokens_max, limits_.context_tokens - prompt_count);
+  FinishReason reason = FinishReason::kLength;
+  while (static_cast<int64_t>(generated_.size()) < tokens_max) {
+    if (static_cast<int64_t>(generated_.size()) < request_.answer_tokens_min ||
+        request_.ignores_end_of_turn)
+      for (TokenId token : loaded_.markers.end_of_turn()) logits_[static_cast<size_t>(token)] = -1e30f;
+    FATHOM_ASSIGN(SampledToken sampled,
+                  sampler.pick(logits_, {request_.prompt, generated_, !text_.in_reasoning()}));
+    generated_.push_back(sampled.token);
+    ++summary_.usage.completion_tokens;
+    if (ends_turn(sampled.token)) {
+      if (text_.in_reasoning()) ++summary_.usage.reasoning_tokens;
+      reason = FinishReason::kStop;
+      break;
+    }
+    AnswerDelta delta = text_.push(sampled);
+    summary_.usage.reasoning_tokens = text_.reasoning_tokens();
+    send(std::move(delta));
+    if (text_.is_over()) {
+      reason = FinishReason::kStop;
+      break;
+    }
+    if (signals_.wants_stop) {
+      keep_sequence();
+      return error(Code::kCancelled, "the request was cancelled");
+    }
+    if (static_cast<int64_t>(generated_.size()) == tokens_max) break;
+    const InputToken next{sampled.token, nullptr};
+    FATHOM_TRY(forward({&next, 1}));
+    sequence_.keys.push_back({sampled.token, -1, {}});
+  }
+  send(text_.finish());
+  keep_sequence();
+  return reason;
+}
+
+void Generation::keep_sequence() {
+  if (sequence_.state) cache_.put(std::move(sequence_));
+}
+
+}  // namespace fathom

@@ -1,0 +1,190 @@
+#include "engine/sampling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+namespace fathom {
+
+namespace {
+
+// Tokens less likely than e^-50 of the best one carry less than 1e-16 of the probability of any
+// vocabulary that fits memory: below the resolution of the draw.
+constexpr double kLogWeightMin = -50.0;
+
+// Largest value; lanes let the compiler use vector instructions without reordering promises.
+float max_of(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> best;
+  best.fill(-INFINITY);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      best[lane] = values[i + lane] > best[lane] ? values[i + lane] : best[lane];
+  float result = *std::max_element(best.begin(), best.end());
+  for (; i < values.size(); ++i) result = std::max(result, values[i]);
+  return result;
+}
+
+// x - x is 0 for a finite x and NaN for the rest, so one sum finds any of them.
+bool all_finite(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> sum{};
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) sum[lane] += values[i + lane] - values[i + lane];
+  float total = 0;
+  for (float lane_sum : sum) total += lane_sum;
+  for (; i < values.size(); ++i) total += values[i] - values[i];
+  return total == 0;
+}
+
+TokenId first_index_of(std::span<const float> values, float wanted) {
+  return static_cast<TokenId>(std::find(values.begin(), values.end(), wanted) - values.begin());
+}
+
+// More likely first; equal ones by id.
+bool comes_first(const TokenLogprob& a, const TokenLogprob& b) {
+  return a.logprob != b.logprob ? a.logprob > b.logprob : a.token < b.token;
+}
+
+}  // namespace
+
+double counter_uniform(uint64_t seed, uint64_t choice, uint64_t position) {
+  // splitmix64's finaliser over the three words, one after another.
+  auto mix = [](uint64_t x) {
+    x += 0x9e3779b97f4a7c15ULL;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+  };
+  const uint64_t bits = mix(mix(mix(seed) ^ choice) ^ position);
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+Sampler::Sampler(SamplerOptions options) : options_(std::move(options)) {}
+
+bool Sampler::is_protected(TokenId token) const {
+  const auto& tokens = options_.protected_tokens;
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+void Sampler::apply_bias(std::span<float> logits, const SamplingContext& context) {
+  if (!context.is_answer_text) return;
+  for (const LogitBias& entry : options_.params.logit_bias)
+    if (!is_protected(entry.token)) logits[static_cast<size_t>(entry.token)] += entry.bias;
+}
+
+void Sampler::apply_penalties(std::span<float> logits, const SamplingContext& context) {
+  const SamplingParams& params = options_.params;
+  if (params.repetition_penalty != 1.0 && params.repeat_last_n != 0) {
+    std::unordered_map<TokenId, bool> seen;
+    int64_t left = params.repeat_last_n < 0 ? INT64_MAX : params.repeat_last_n;
+    for (auto part : {context.generated, context.prompt})
+      for (auto it = part.rbegin(); it != part.rend() && left > 0; ++it, --left) {
+        if (is_protected(*it) || !seen.emplace(*it, true).second) continue;
+        float& logit = logits[static_cast<size_t>(*it)];
+        const double factor = logit > 0 ? 1 / params.repetition_penalty : params.repetition_penalty;
+        logit = static_cast<float>(logit * factor);
+      }
+  }
+  if (params.frequency_penalty == 0 && params.presence_penalty == 0) return;
+  std::unordered_map<TokenId, int64_t> count;
+  for (TokenId token : context.generated) ++count[token];
+  for (const auto& [token, times] : count)
+    if (!is_protected(token))
+      logits[static_cast<size_t>(token)] -= static_cast<float>(
+          static_cast<double>(times) * params.frequency_penalty + params.presence_penalty);
+}
+
+void Sampler::add_logprobs(std::span<const float> logits, SampledToken* out) const {
+  const double max_logit = max_of(logits);
+  double sum = 0;
+  for (float logit : logits) {
+    const double log_weight = logit - max_logit;
+    if (log_weight > kLogWeightMin) sum += std::exp(log_weight);
+  }
+  const double log_sum = std::log(sum) + max_logit;
+  auto logprob_of = [&](TokenId token) {
+    return std::min(0.0, logits[static_cast<size_t>(token)] - log_sum);
+  };
+  out->logprob = logprob_of(out->token);
+  const size_t count = std::min(logits.size(), static_cast<size_t>(options_.top_logprobs));
+  for (TokenId token = 0; count > 0 && token < static_cast<TokenId>(logits.size()); ++token) {
+    const TokenLogprob entry{token, logprob_of(token)};
+    if (out->top.size() == count) {
+      if (!comes_first(entry, out->top.back())) continue;
+      out->top.pop_back();
+    }
+    out->top.insert(std::upper_bound(out->top.begin(), out->top.end(), entry, comes_first), entry);
+  }
+}
+
+TokenId Sampler::draw(std::span<const float> logits, int64_t position) {
+  const SamplingParams& params = options_.params;
+  const float max_logit = max_of(logits);
+  if (params.temperature <= 0 || params.top_k == 1 || params.top_p <= 0)
+    return first_index_of(logits, max_logit);
+
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double log_weight = (static_cast<double>(logits[i]) - max_logit) / params.temperature;
+    if (log_weight > kLogWeightMin)
+      candidates_.push_back({std::exp(log_weight), static_cast<TokenId>(i)});
+  }
+  const auto less_likely = [](const Candidate& a, const Candidate& b) {
+    return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
+  };
+  const auto more_likely = [&](const Candidate& a, const Candidate& b) {
+    return less_likely(b, a);
+  };
+  if (params.top_k > 0 && params.top_k < static_cast<int64_t>(candidates_.size())) {
+    std::nth_element(candidates_.begin(), candidates_.begin() + params.top_k, candidates_.end(),
+                     more_likely);
+    candidates_.resize(static_cast<size_t>(params.top_k));
+  }
+  if (params.top_p < 1) {
+    double total = 0;
+    for (const Candidate& c : candidates_) total += c.weight;
+    // A heap, because the kept head is short and the tail need not be sorted.
+    std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
+    auto heap_end = candidates_.end();
+    for (double kept = 0; heap_end != candidates_.begin() && kept < params.top_p * total;) {
+      std::pop_heap(candidates_.begin(), heap_end, less_likely);
+      kept += (--heap_end)->weight;
+    }
+    candidates_.erase(candidates_.begin(), heap_end);
+  }
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < params.min_p; });
+
+  // The draw walks in id order, whatever order the cuts above left behind.
+  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
+  if (!std::is_sorted(candidates_.begin(), candidates_.end(), by_id))
+    std::sort(candidates_.begin(), candidates_.end(), by_id);
+  double total = 0;
+  for (const Candidate& c : candidates_) total += c.weight;
+  double left = total * counter_uniform(params.seed, 0, static_cast<uint64_t>(position));
+  for (const Candidate& c : candidates_) {
+    left -= c.weight;
+    if (left < 0) return c.token;
+  }
+  return candidates_.back().token;  // rounding left a crumb
+}
+
+Result<SampledToken> Sampler::pick(std::span<float> logits, const SamplingContext& context) {
+  if (!all_finite(logits))
+    return error(Code::kInternal, "the model gave a logit that is not finite (answer token {})",
+                 context.generated.size());
+  SampledToken out;
+  std::vector<float> raw;
+  if (options_.wants_logprobs) raw.assign(logits.begin(), logits.end());
+  apply_bias(logits, context);
+  apply_penalties(logits, context);
+  out.token = draw(logits, static_cast<int64_t>(context.generated.size()));
+  if (options_.wants_logprobs) add_logprobs(raw, &out);
+  return out;
+}
+
+}  // namespace fathom
