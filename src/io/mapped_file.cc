@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "io/mapping_fault.h"
+
 namespace fathom {
 
 Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
@@ -36,11 +38,15 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
                  std::strerror(errno));
   file->data_ = static_cast<const std::byte*>(data);
   file->read_neighbours(false);
+  remember_mapping(file->all(), path);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(bytes_));
+  if (data_ != nullptr) {
+    forget_mapping(data_);
+    ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(bytes_));
+  }
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

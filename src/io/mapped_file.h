@@ -1,7 +1,7 @@
 // A file mapped read-only, whole. Weights are used straight from here; nothing is copied.
 // The size is taken once, at open. If another program shortens the file afterwards, touching the
-// lost pages raises SIGBUS, which no error return can carry: docs/formats/checkpoint.md says what
-// the process does then. Replacing a file by rename is safe, because the descriptor stays open.
+// lost pages raises SIGBUS, which no error return can carry; io/mapping_fault.h says what happens
+// then. Replacing a file by rename is safe, because the descriptor stays open.
 #pragma once
 
 #include <cstddef>

@@ -139,6 +139,16 @@ void sort_ranges(const Shards& shards, std::vector<FileRange>* dense,
             ->push_back({&shard->file(), entry.offset, entry.bytes});
 }
 
+void note_total_size(const ShardIndex& index, const Shards& shards,
+                     std::vector<std::string>* notices) {
+  int64_t payload = 0;
+  for (const auto& shard : shards)
+    for (const TensorEntry& entry : shard->tensors()) payload += entry.bytes;
+  if (index.total_size && *index.total_size != payload)
+    notices->push_back(fmt::format("{}: total_size is {}, the shards hold {} bytes", kIndexName,
+                                   *index.total_size, payload));
+}
+
 void note_absent_parts(const Config& config, const Weights& weights,
                        std::vector<std::string>* notices) {
   if (!config.vision)
@@ -175,6 +185,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& director
   for (const std::string& name : binder.misaligned())
     parts->notices.push_back(
         fmt::format("tensor {} lies at an odd offset and was copied to memory", name));
+  note_total_size(*index, parts->shards, &parts->notices);
   note_absent_parts(parts->config, parts->weights, &parts->notices);
 
   for (const auto& shard : parts->shards) shard->file().read_neighbours(true);
