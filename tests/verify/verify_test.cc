@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 namespace fathom::verify {
 namespace {
 
@@ -22,7 +20,6 @@ void expect_pass(const std::string& folder) {
   const Result<Report> report = verify(options, pool);
   ASSERT_TRUE(report.is_ok()) << report.status().message();
   EXPECT_TRUE(report->passed()) << report->text();
-  std::cout << report->text();
 }
 
 TEST(Verify, TinyGoldensPass) {
