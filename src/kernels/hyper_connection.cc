@@ -13,6 +13,7 @@ namespace {
 // takes 96 KB and stays in L2 while all tokens of a tile pass over it.
 constexpr int64_t kPiece = 1024;
 constexpr int64_t kTile = 16;
+constexpr int64_t kGroup = 8;  // fn rows that one pass over x serves
 
 void check_streams(int64_t streams, int64_t x_cols, int64_t width) {
   FATHOM_CHECK(streams >= 1 && streams <= kStreamsMax && x_cols == streams * width,
@@ -21,17 +22,17 @@ void check_streams(int64_t streams, int64_t x_cols, int64_t width) {
 
 // dots [T, n] of all rows with all fn rows, in double; the sum of squares is the last column.
 void mix_dots(const Context& context, const HcMixArgs& args, MatrixView<double> dots) {
-  const auto add_dots = FATHOM_PICK(context.isa, add_dots_f64);
-  const auto sum_sq = FATHOM_PICK(context.isa, sum_of_squares_f64);
+  const auto add_dots = FATHOM_PICK(context.isa, add_dots);
+  const auto sum_sq = FATHOM_PICK(context.isa, sum_of_squares);
   const int64_t rows_fn = args.fn.rows;
   const int64_t tiles = (args.x.rows + kTile - 1) / kTile;
-  // Few tokens: split the fn rows in groups of four, too, so that decode uses every thread.
-  const int64_t groups = tiles >= 4 ? 1 : (rows_fn + 3) / 4;
+  // Few tokens: split the fn rows in groups, too, so that decode uses every thread.
+  const int64_t groups = tiles >= 4 ? 1 : (rows_fn + kGroup - 1) / kGroup;
   context.pool.parallel_for(tiles * groups, [&](int64_t item, int) {
     const int64_t t0 = item / groups * kTile;
     const int64_t t1 = std::min(t0 + kTile, args.x.rows);
-    const int64_t i0 = groups == 1 ? 0 : item % groups * 4;
-    const int64_t count = groups == 1 ? rows_fn : std::min<int64_t>(4, rows_fn - i0);
+    const int64_t i0 = groups == 1 ? 0 : item % groups * kGroup;
+    const int64_t count = groups == 1 ? rows_fn : std::min(kGroup, rows_fn - i0);
     for (int64_t t = t0; t < t1; ++t) std::fill_n(&dots.row(t)[i0], count, 0.0);
     for (int64_t d = 0; d < args.x.cols; d += kPiece) {
       const int64_t n = std::min(kPiece, args.x.cols - d);

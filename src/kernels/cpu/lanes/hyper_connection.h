@@ -24,9 +24,9 @@ struct HcCoefficientsRow {
 FATHOM_PER_ISA(
     // dots[i] += Σ_k x[k] · w[i·stride + k] for i in [0, count), k in [0, n): one piece of a longer
     // sum, whose pieces the caller cuts at the same places whatever the batch.
-    void add_dots_f64(const float* x, const float* w, int64_t stride, int64_t count, int64_t n,
-                      double* dots);
-    double sum_of_squares_f64(const float* x, int64_t n);
+    void add_dots(const float* x, const float* w, int64_t stride, int64_t count, int64_t n,
+                  double* dots);
+    double sum_of_squares(const float* x, int64_t n);
     void hc_coefficients_row(const cpu::HcCoefficientsRow& row);
     // x [S·n], y [n]
     void hc_collapse_row(const float* x, const float* pre, int64_t streams, float* y, int64_t n,
