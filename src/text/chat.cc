@@ -224,21 +224,23 @@ class ChatRenderer {
         break;
     }
     write_messages(turn.messages);
-    if (turn.task()) {
-      write_task(index, *turn.task());
-    } else if (asks(turn) && index + 1 < turns_.size() &&
-               turns_[index + 1].kind == Kind::kAssistant) {
-      write_header(index);
+    // An answer follows, or the end of the prompt where a task asks for one itself.
+    const bool is_last = index + 1 == turns_.size();
+    const bool is_answered = !is_last && turns_[index + 1].kind == Kind::kAssistant;
+    if (turn.task() && (is_last || is_answered)) {
+      write_task(*turn.task());
+    } else if (asks(turn) && is_answered) {
+      write_header(keeps_reasoning(index));
     }
   }
 
-  void write_header(size_t turn) {
+  void write_header(bool is_thinking) {
     out_.trusted(kAssistant);
-    out_.trusted(keeps_reasoning(turn) ? kThinkOpen : kThinkClose);
+    out_.trusted(is_thinking ? kThinkOpen : kThinkClose);
   }
 
-  void write_task(size_t turn, Task task) {
-    if (task == Task::kAction) write_header(turn);
+  void write_task(Task task) {
+    if (task == Task::kAction) write_header(options_.thinking);
     out_.trusted(kTaskMarkers[static_cast<size_t>(task)]);
   }
 
@@ -298,7 +300,7 @@ class ChatRenderer {
   void write_open_assistant(size_t index, const ChatMessage& message) {
     const bool answers_task = index > 0 && turns_[index - 1].task().has_value();
     const bool has_header = index > 0 && asks(turns_[index - 1]);
-    if (!has_header && !answers_task) write_header(index);
+    if (!has_header && !answers_task) write_header(options_.thinking);
     const bool is_reasoning = options_.thinking && !answers_task && !has_content(message);
     if (options_.thinking && !answers_task) out_.untrusted(message.reasoning);
     if (options_.thinking && !answers_task && !is_reasoning) out_.trusted(kThinkClose);
@@ -310,7 +312,7 @@ class ChatRenderer {
   void write_end() {
     if (options_.end == PromptEnd::kContinue) return;
     if (!turns_.empty() && turns_.back().task()) return;  // its marker asks already
-    write_header(turns_.size());
+    write_header(options_.thinking);
     out_.set_starts_in_reasoning(options_.thinking);
   }
 

@@ -298,7 +298,7 @@ TEST(Chat, TasksOtherThanActionOpenNoAnswer) {
   EXPECT_THAT(rendered({user, answer("x", "R"), message(Role::kUser, "y")}, {.thinking = false}),
               HasSubstr("<｜User｜>q<｜query｜>x<｜end▁of▁sentence｜><｜User｜>y<｜Assistant｜>"));
   EXPECT_THAT(rendered({user, message(Role::kUser, "y")}, {.thinking = false}),
-              HasSubstr("<｜User｜>q<｜query｜><｜User｜>y<｜Assistant｜>"))
+              HasSubstr("<｜User｜>q<｜User｜>y<｜Assistant｜>"))
       << "nothing is merged into a task";
 }
 
