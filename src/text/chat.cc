@@ -1,6 +1,7 @@
 #include "text/chat.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "text/internal/prompt_writer.h"
 #include "text/internal/python_json.h"
@@ -25,23 +26,20 @@ struct Turn {
   std::optional<Task> task() const { return messages.back()->task; }
 };
 
-// Call ids of an assistant message, in order.
-size_t call_index(const ChatMessage* assistant, const std::string& id) {
-  if (assistant == nullptr) return 0;
-  const auto& calls = assistant->tool_calls;
-  const auto it =
-      std::find_if(calls.begin(), calls.end(), [&](const ToolCall& call) { return call.id == id; });
-  return it == calls.end() ? 0 : static_cast<size_t>(it - calls.begin());
-}
-
-// Puts the tool results among themselves into the order of the calls; other messages stay.
-void sort_tool_results(const ChatMessage* assistant, std::vector<const ChatMessage*>* messages) {
+// Puts the tool results among themselves into the order of the assistant's calls; other messages
+// stay. A result of an unknown call counts as the first call's (spec §5.1).
+void sort_tool_results(const ChatMessage& assistant, std::vector<const ChatMessage*>* messages) {
+  std::unordered_map<std::string_view, size_t> index_of;
+  for (const ToolCall& call : assistant.tool_calls) index_of.try_emplace(call.id, index_of.size());
+  const auto index = [&](const ChatMessage* result) {
+    const auto it = index_of.find(result->tool_call_id);
+    return it == index_of.end() ? 0 : it->second;
+  };
   std::vector<const ChatMessage*> results;
   for (const auto* message : *messages)
     if (message->role == Role::kTool) results.push_back(message);
-  std::stable_sort(results.begin(), results.end(), [&](const auto* a, const auto* b) {
-    return call_index(assistant, a->tool_call_id) < call_index(assistant, b->tool_call_id);
-  });
+  std::stable_sort(results.begin(), results.end(),
+                   [&](const auto* a, const auto* b) { return index(a) < index(b); });
   auto next = results.begin();
   for (auto& message : *messages)
     if (message->role == Role::kTool) message = *next++;
@@ -86,7 +84,8 @@ class ChatRenderer {
         return error(Code::kInvalidArgument,
                      "a picture, but only user, system and tool messages may hold pictures");
       if (part.kind == ContentPart::Kind::kUnsupported && message.role != Role::kTool)
-        return error(Code::kInvalidArgument, "content of type {} is not supported", part.text);
+        return error(Code::kInvalidArgument, "content of type {} is not supported",
+                     part.text.substr(0, 60));
     }
     if (message.role != Role::kAssistant && !message.tool_calls.empty())
       return error(Code::kInvalidArgument, "tool_calls, but only assistant messages may hold them");
@@ -129,7 +128,7 @@ class ChatRenderer {
       Turn& turn = turns_[t];
       if (turn.kind == Kind::kAssistant && !turn.messages[0]->tool_calls.empty())
         caller = turn.messages[0];
-      if (turn.kind == Kind::kUser) sort_tool_results(caller, &turn.messages);
+      if (turn.kind == Kind::kUser && caller != nullptr) sort_tool_results(*caller, &turn.messages);
       if (asks(turn)) last_asking_turn_ = static_cast<int64_t>(t);
     }
     drops_reasoning_ = options_.drop_earlier_reasoning && options_.tools.empty();
