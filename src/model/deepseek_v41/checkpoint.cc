@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "io/read_file.h"
 #include "io/shard_index.h"
@@ -224,8 +225,17 @@ const Shards& Checkpoint::shards() const {
 }
 
 Status Checkpoint::load(const LoadOptions& options) {
+  const int64_t dense_bytes = bytes_of(parts_->dense);
+  if (!fits_memory(dense_bytes)) {
+    // Reading it now would only push out what was read first.
+    log(LogLevel::kWarning,
+        "every token reads {} bytes of weights, but only {} bytes of memory are free: they will be "
+        "read from the disk again and again",
+        dense_bytes, available_memory_bytes());
+    return {};
+  }
   std::vector<FileRange> ranges = parts_->dense;
-  if (fits_memory(bytes_of(parts_->dense) + bytes_of(parts_->sparse)))
+  if (fits_memory(dense_bytes + bytes_of(parts_->sparse)))
     ranges.insert(ranges.end(), parts_->sparse.begin(), parts_->sparse.end());
   return load_pages(merge_ranges(std::move(ranges), kGapBytesMax), options);
 }

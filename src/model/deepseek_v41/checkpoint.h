@@ -33,7 +33,8 @@ class Checkpoint {
 
   // Brings into memory what every token needs, and experts and tables too when all of it fits the
   // memory that is free. Reads each file in order at the speed of the disk. Optional: without it
-  // the same bytes are read when first used.
+  // the same bytes are read when first used. With too little memory for that, a warning and nothing
+  // else.
   Status load(const LoadOptions& options);
 
  private:

@@ -1,5 +1,5 @@
-// The released model's layout at full size, with holes for data: opens fast, and inspect prints the
-// numbers of spec §9.2. Slow (seconds) and large (510 GB of holes), hence the suite's name.
+// Topic: the released model's layout at full size, with holes for data, opens, and inspect prints
+// the numbers of spec §9.2. Slow (seconds) and large (510 GB of holes), hence the suite's name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
