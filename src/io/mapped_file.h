@@ -28,8 +28,9 @@ class MappedFile {
   int64_t bytes() const { return bytes_; }
   std::span<const std::byte> all() const { return {data_, static_cast<size_t>(bytes_)}; }
 
-  // Whether touching a page reads its neighbours from the disk as well. A file begins without: what
-  // is validated lies scattered, and will_need() asks for exactly that.
+  // Whether touching a page reads its neighbours from the disk as well (megabytes, on some disks).
+  // A file begins without: headers and small tensors lie scattered, and will_need() asks for
+  // exactly what is wanted.
   void read_neighbours(bool is_wanted) const;
 
   // Asks the kernel to start reading a range of some mapping, without waiting for it. Advice:

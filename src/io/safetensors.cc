@@ -174,6 +174,7 @@ Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string
   file->tensors_ = std::move(tensors).value();
   file->by_name_.reserve(file->tensors_.size());
   for (const TensorEntry& entry : file->tensors_) file->by_name_.emplace(entry.name, &entry);
+  file->file_->read_neighbours(true);
   return file;
 }
 

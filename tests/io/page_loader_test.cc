@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 
 namespace fathom {
 namespace {
@@ -45,6 +47,24 @@ TEST(PageLoader, AFileThatBecameShorterIsAnErrorThatNamesIt) {
   const Status status = load_pages(ranges, {});
   EXPECT_EQ(status.code(), Code::kDataLoss);
   EXPECT_THAT(status.message(), testing::HasSubstr("page_loader_short"));
+}
+
+TEST(PageLoader, VisitsEveryPieceOnceWithItsBytes) {
+  const auto a = file_of("visit", 20 << 20);
+  const FileRange ranges[] = {{a.get(), 3, 17 << 20}, {a.get(), 19 << 20, 100}};
+  std::mutex mu;
+  std::vector<int64_t> bytes(2);
+  std::set<int64_t> offsets;
+  const Status status =
+      visit_pages(ranges, {.thread_count = 3}, [&](size_t range, const FileRange& piece) {
+        const std::lock_guard lock(mu);
+        EXPECT_EQ(piece.file->all()[static_cast<size_t>(piece.offset)], std::byte{'x'});
+        EXPECT_TRUE(offsets.insert(piece.offset).second);
+        bytes[range] += piece.bytes;
+      });
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_THAT(bytes, testing::ElementsAre(17 << 20, 100));
+  EXPECT_EQ(a->all()[5 << 20], std::byte{'x'});  // given up, and there again when touched
 }
 
 TEST(PageLoader, NoRangesIsNoWork) {

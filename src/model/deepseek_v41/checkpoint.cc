@@ -178,6 +178,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& director
   FATHOM_ASSIGN(parts->shards, open_shards(directory, *index));
   FATHOM_TRY(check_index(*index, parts->shards).with_context(directory));
 
+  for (const auto& shard : parts->shards) shard->file().read_neighbours(false);
   TensorBinder binder(parts->shards);
   BoundWeights bound = bind_weights(parts->config, &binder);
   FATHOM_TRY(binder.finish(kIndexName).with_context(directory));
