@@ -1,5 +1,5 @@
-// The grid: every simple op x every ISA x shapes with odd tails, against ref and against each
-// other. linear and the attention cores have tests of their own beside their kernels.
+// Topic: every simple op x every ISA x shapes with odd tails, against ref and against each other.
+// linear and the attention cores have tests of their own.
 #include <fmt/format.h>
 
 #include "kernels/compress.h"
@@ -280,6 +280,27 @@ TEST(OpGrid, AllFiniteFindsEachBadValue) {
       }
     }
   }
+}
+
+// No ISA flushes: an input or a result below 2^-126 counts as it does in ref.
+TEST(OpGrid, SubnormalsAreKept) {
+  auto a = random_matrix(3, 40, 28, Values::kBf16, 1e-38f);
+  auto b = random_matrix(3, 40, 29, Values::kBf16, 2e-39f);
+  const std::vector<float> tiny(40, 0x1p-20f);
+  expect_grid("subnormals", kEqual, [&](const Context& c) {
+    Matrix<float> sum(3, 40), expanded(3, 40), norm(3, 40);
+    Matrix<float> half(3, 1);
+    half.values = {0.5f, 0.25f, 0.125f};
+    add(c, {.a = a, .b = b, .y = sum, .round_bf16 = true});
+    hc_expand(c, {.y = a, .x = b, .post = half, .comb = half, .out = expanded});
+    rms_norm(c, {.x = a, .weight = tiny, .eps = 1, .y = norm});
+    EXPECT_NE(norm.row(0)[0], 0.0f);
+    std::vector<float> out;
+    append<float>(out, sum);
+    append<float>(out, expanded);
+    append<float>(out, norm);
+    return out;
+  });
 }
 
 TEST(OpGrid, NonFiniteInputsStayNonFinite) {

@@ -1,5 +1,5 @@
 // exp, log1p and sigmoid on sixteen lanes: the one implementation that every cpu kernel uses, with
-// the same bits on every ISA. Errors measured in tests/kernels/math16_test.cc.
+// the same bits on every ISA. Errors measured in tests/kernels/cpu/math16_test.cc.
 #pragma once
 
 #include "kernels/cpu/vec16.h"

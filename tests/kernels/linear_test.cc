@@ -36,7 +36,7 @@ GoldenGemm load_gemm(const GoldenFile& golden, const std::string& name, bool is_
   return gemm;
 }
 
-TEST(LinearGolden, Fp8AndFp4WithQuantisedActivations) {
+TEST(Linear, GoldenFp8AndFp4WithQuantisedActivations) {
   const GoldenFile golden("v41-tiny/gemm.safetensors");
   for (bool is_fp4 : {false, true}) {
     for (int i = 0; i < 4; ++i) {
@@ -59,7 +59,7 @@ TEST(LinearGolden, Fp8AndFp4WithQuantisedActivations) {
   }
 }
 
-TEST(LinearGolden, WeightRowsGivesTheSameColumnsOfY) {
+TEST(WeightRows, GiveTheSameColumnsOfY) {
   const GoldenFile golden("v41-tiny/gemm.safetensors");
   for (bool is_fp4 : {false, true}) {
     const GoldenGemm gemm = load_gemm(golden, is_fp4 ? "fp4.0" : "fp8.0", is_fp4);
