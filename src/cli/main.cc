@@ -22,8 +22,8 @@ Status set_log_level_from(const Settings& settings) {
       set_log_level(value);
       return Status::ok();
     }
-  return error(Code::kInvalidArgument, "--log-level: wanted error, warning, info or debug, found {}",
-               level);
+  return error(Code::kInvalidArgument,
+               "--log-level: wanted error, warning, info or debug, found {}", level);
 }
 
 int dispatch(const Command& command, const Settings& settings) {

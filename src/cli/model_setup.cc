@@ -52,8 +52,8 @@ int default_thread_count() {
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &allowed)) {
-      const std::string siblings = first_line(fmt::format(
-          "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+      const std::string siblings = first_line(
+          fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
       cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
     }
   return std::clamp(std::min(static_cast<int>(cores.size()), quota_cpus()), 1, 1024);
@@ -79,8 +79,7 @@ void ProgressLine::show(int64_t bytes_done, int64_t bytes_total, double seconds)
     return;
   last_shown_s_ = seconds;
   const double rate = seconds > 0 ? static_cast<double>(bytes_done) / seconds : 0;
-  const double remaining =
-      rate > 0 ? static_cast<double>(bytes_total - bytes_done) / rate : 0;
+  const double remaining = rate > 0 ? static_cast<double>(bytes_total - bytes_done) / rate : 0;
   std::fprintf(stderr, "%s%s %.2f of %.2f GB, %.2f GB/s, %.0f s remaining%s",
                is_terminal ? "\r\033[K" : "", what_.c_str(), static_cast<double>(bytes_done) / 1e9,
                static_cast<double>(bytes_total) / 1e9, rate / 1e9, remaining,

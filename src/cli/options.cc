@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 #include <utility>
@@ -182,8 +183,9 @@ Result<Settings> parse_settings(const Command& command, std::span<const std::str
     settings.values_[option->name].push_back(std::move(value));
   }
   if (static_cast<int64_t>(settings.positional_.size()) > command.positional_max)
-    return error(Code::kInvalidArgument, "fathom {}: \"{}\" is one word too many; usage: fathom {} {}",
-                 command.name, settings.positional_.back(), command.name, command.arguments);
+    return error(Code::kInvalidArgument,
+                 "fathom {}: \"{}\" is one word too many; usage: fathom {} {}", command.name,
+                 settings.positional_.back(), command.name, command.arguments);
 
   for (const auto& [variable, value] : environment) {
     const Option* option = nullptr;
@@ -197,8 +199,8 @@ Result<Settings> parse_settings(const Command& command, std::span<const std::str
       return error(Code::kInvalidArgument, "unknown environment variable {}{}", variable,
                    suggestion(variable, known));
     if (!takes(*option, command.name) || settings.values_.contains(option->name)) continue;
-    const auto values = option->kind == Kind::kList ? split_at_commas(value)
-                                                    : std::vector<std::string>{value};
+    const auto values =
+        option->kind == Kind::kList ? split_at_commas(value) : std::vector<std::string>{value};
     if (option->kind == Kind::kFlag && value != "0" && value != "1")
       return error(Code::kInvalidArgument, "{}: wanted 1 or 0, found \"{}\"", variable, value);
     for (const std::string& one : values) FATHOM_TRY(check_value(*option, variable, one));
@@ -218,13 +220,18 @@ Result<const Command*> find_command(std::string_view name) {
 }
 
 std::map<std::string, std::string> fathom_environment() {
+  // Set by ./dev for the tests, which start this program.
+  constexpr std::array<std::string_view, 3> kOfTests = {"FATHOM_PROGRAM", "FATHOM_BUILD_DIR",
+                                                        "FATHOM_TEST_DATA"};
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     constexpr std::string_view kPrefix = "FATHOM_";
     const size_t equals = text.find('=');
-    if (text.substr(0, kPrefix.size()) == kPrefix && equals != std::string_view::npos)
-      variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    if (text.substr(0, kPrefix.size()) != kPrefix || equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals);
+    if (std::find(kOfTests.begin(), kOfTests.end(), name) == kOfTests.end())
+      variables[std::string(name)] = text.substr(equals + 1);
   }
   return variables;
 }
@@ -243,13 +250,12 @@ std::string help_text() {
 }
 
 std::string help_text(const Command& command) {
-  std::string text =
-      fmt::format("fathom {}: {}\n\nusage: fathom {} {}\n\n", command.name, command.help,
-                  command.name, command.arguments);
+  std::string text = fmt::format("fathom {}: {}\n\nusage: fathom {} {}\n\n", command.name,
+                                 command.help, command.name, command.arguments);
   for (const Option& option : all_options()) {
     if (!takes(option, command.name)) continue;
-    const std::string left = fmt::format("  {}{}{}", option.name, option.value.empty() ? "" : " ",
-                                         option.value);
+    const std::string left =
+        fmt::format("  {}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
     text += fmt::format("{:<34}{}", left, option.help);
     if (!option.standard.empty()) text += fmt::format(" [{}]", option.standard);
     if (!option.environment.empty()) text += fmt::format(" ({})", option.environment);

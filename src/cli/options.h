@@ -63,8 +63,8 @@ class Settings {
   std::vector<std::string> positional_;
 };
 
-// Arguments after the command's name, then the environment for what they leave open. Unknown options
-// and unknown FATHOM_ variables are errors that suggest the nearest name.
+// Arguments after the command's name, then the environment for what they leave open. Unknown
+// options and unknown FATHOM_ variables are errors that suggest the nearest name.
 Result<Settings> parse_settings(const Command& command, std::span<const std::string> arguments,
                                 const std::map<std::string, std::string>& environment);
 

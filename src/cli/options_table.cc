@@ -8,7 +8,8 @@ namespace fathom::cli {
 namespace {
 
 constexpr std::array<Command, 7> kCommands = {{
-    {"run", "--model DIR --prompt TEXT [--image FILE]...", "answer one prompt on the standard output", 0},
+    {"run", "--model DIR --prompt TEXT [--image FILE]...",
+     "answer one prompt on the standard output", 0},
     {"chat", "--model DIR", "talk in the terminal; Ctrl-C stops an answer, Ctrl-D ends", 0},
     {"serve", "--model DIR", "the chat page and an OpenAI-compatible API", 0},
     {"inspect", "DIR [--json] [--deep]", "what a checkpoint holds, and whether it is sound", 1},
@@ -41,7 +42,8 @@ constexpr std::array<Option, 51> kOptions = {{
      "error, warning, info or debug"},
     // --- one prompt ---
     {"--prompt", "", Kind::kText, "run", "TEXT", "", "the question; - reads standard input"},
-    {"--image", "", Kind::kList, "run", "FILE", "", "a picture in front of the question; repeatable"},
+    {"--image", "", Kind::kList, "run", "FILE", "",
+     "a picture in front of the question; repeatable"},
     {"--raw", "", Kind::kFlag, "run", "", "",
      "the prompt is the whole text with its control tokens, and the answer is shown as it comes"},
     {"--json", "", Kind::kFlag, "run inspect verify", "", "", "the result as JSON"},
@@ -94,8 +96,8 @@ constexpr std::array<Option, 51> kOptions = {{
      "for requests without one; default: 65536 when thinking, else 8192", 1, 393216},
     {"--default-thinking", "FATHOM_DEFAULT_THINKING", Kind::kText, "serve", "on|off", "on",
      "for requests that do not say"},
-    {"--reasoning-field", "FATHOM_REASONING_FIELD", Kind::kText, "serve", "NAME", "reasoning_content",
-     "reasoning_content, reasoning or both"},
+    {"--reasoning-field", "FATHOM_REASONING_FIELD", Kind::kText, "serve", "NAME",
+     "reasoning_content", "reasoning_content, reasoning or both"},
     {"--sse-ping-interval", "FATHOM_SSE_PING_INTERVAL", Kind::kNumber, "serve", "SECONDS", "5",
      "silence of a stream before a heartbeat; 0: none", 0, 3600},
     {"--max-connections", "FATHOM_MAX_CONNECTIONS", Kind::kInteger, "serve", "N", "512", "in all",

@@ -45,10 +45,11 @@ Result<server::Access> make_access(const Settings& settings) {
   const std::string host = settings.text_or_standard("--host");
   options.is_loopback_only = server::is_loopback_address(host);
   if (!options.is_loopback_only && options.api_keys.empty() && !settings.flag("--insecure-no-auth"))
-    return error(Code::kInvalidArgument,
-                 "--host {} can be reached by other machines and there is no key; give --api-key-file "
-                 "or, on a network you trust, --insecure-no-auth",
-                 host);
+    return error(
+        Code::kInvalidArgument,
+        "--host {} can be reached by other machines and there is no key; give --api-key-file "
+        "or, on a network you trust, --insecure-no-auth",
+        host);
   options.allowed_hosts = settings.list("--allowed-host");
   options.cors_origins = settings.list("--cors-origin");
   return server::Access::make(std::move(options));
@@ -78,7 +79,8 @@ Result<server::ApiOptions> api_options(const Settings& settings) {
   options.default_max_tokens = settings.integer("--default-max-tokens");
   const std::string thinking = settings.text_or_standard("--default-thinking");
   if (thinking != "on" && thinking != "off")
-    return error(Code::kInvalidArgument, "--default-thinking: wanted on or off, found {}", thinking);
+    return error(Code::kInvalidArgument, "--default-thinking: wanted on or off, found {}",
+                 thinking);
   options.thinks_by_default = thinking == "on";
   options.default_temperature = settings.number("--temperature").value_or(1);
   options.default_top_p = settings.number("--top-p").value_or(1);
@@ -172,7 +174,8 @@ void drain(server::Api& api, Engine* engine, const Signals& signals, millisecond
 
 void reread_keys(const Settings& settings, server::Api& api) {
   auto access = make_access(settings);
-  if (!access) return log(LogLevel::kError, "keys stay as they were: {}", access.status().message());
+  if (!access)
+    return log(LogLevel::kError, "keys stay as they were: {}", access.status().message());
   api.set_access(std::move(*access));
   log(LogLevel::kInfo, "keys read again");
 }
@@ -181,8 +184,9 @@ void reread_keys(const Settings& settings, server::Api& api) {
 
 int serve_command(const Settings& settings) {
   if (!settings.text("--model"))
-    return report(error(Code::kInvalidArgument,
-                        "no model given; use --model DIR or the environment variable FATHOM_MODEL")),
+    return report(
+               error(Code::kInvalidArgument,
+                     "no model given; use --model DIR or the environment variable FATHOM_MODEL")),
            kExitUsage;
   const Signals signals;
   auto access = make_access(settings);

@@ -34,7 +34,7 @@ class TerminalSink : public AnswerSink {
   explicit TerminalSink(TalkOptions options)
       : options_(options), is_dimmed_(isatty(STDERR_FILENO) != 0) {}
 
-  void on_delta(AnswerDelta delta, const AnswerUsage&) override {
+  void on_delta(AnswerDelta delta, const AnswerSummary&) override {
     std::lock_guard lock(mu_);
     talked_.reasoning += delta.reasoning;
     talked_.content += delta.content;
@@ -75,7 +75,7 @@ class TerminalSink : public AnswerSink {
   const bool is_dimmed_;
   std::mutex mu_;
   std::condition_variable ended_;
-  Talked talked_;              // all guarded by mu_
+  Talked talked_;  // all guarded by mu_
   std::optional<Status> end_;
   bool has_shown_content_ = false;
 };
@@ -89,8 +89,8 @@ Status apply_settings(const Settings& settings, const Engine& engine, AnswerRequ
   sampling.min_p = settings.number("--min-p").value_or(0);
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) random = 1;
-  sampling.seed = static_cast<uint64_t>(
-      settings.integer("--seed").value_or(static_cast<int64_t>(random >> 1)));
+  sampling.seed =
+      static_cast<uint64_t>(settings.integer("--seed").value_or(static_cast<int64_t>(random >> 1)));
   request->answer_tokens_max = settings.integer("--max-tokens").value_or(engine.context_tokens());
   request->stop_strings = settings.list("--stop");
   const int64_t prompt_tokens = expanded_prompt_tokens(*request);
@@ -124,7 +124,7 @@ Status set_effort(const std::string& effort, text::ChatOptions* options) {
 }  // namespace
 
 void listen_for_interrupt() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { g_interrupted = true; };
   sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: a read at the prompt ends too
 }

@@ -35,9 +35,9 @@ Json json_of(const Talked& talked, const AnswerRequest& request) {
   const AnswerTimings& timings = talked.summary.timings;
   return {{"content", talked.content},
           {"reasoning", talked.reasoning},
-          {"finish_reason", talked.is_interrupted                                ? "interrupted"
+          {"finish_reason", talked.is_interrupted                          ? "interrupted"
                             : talked.summary.reason == FinishReason::kStop ? "stop"
-                                                                                 : "length"},
+                                                                           : "length"},
           {"seed", request.sampling.seed},
           {"usage",
            {{"prompt_tokens", usage.prompt_tokens},
@@ -53,7 +53,8 @@ Json json_of(const Talked& talked, const AnswerRequest& request) {
 // The prompt as text: as given, or standard input for "-".
 Result<std::string> prompt_text(const Settings& settings) {
   const auto prompt = settings.text("--prompt");
-  if (!prompt) return error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input");
+  if (!prompt)
+    return error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input");
   if (*prompt != "-") return *prompt;
   return std::string{std::istreambuf_iterator<char>(std::cin), {}};
 }
@@ -89,9 +90,7 @@ constexpr const char* kChatHelp =
 
 class Chat {
  public:
-  Chat(Engine& engine, const Settings& settings) : engine_(engine), settings_(settings) {
-    begin();
-  }
+  Chat(Engine& engine, const Settings& settings) : engine_(engine), settings_(settings) { begin(); }
 
   int loop() {
     std::fprintf(stderr, "%s. /help lists the commands.\n", engine_.loaded().name.c_str());
@@ -150,7 +149,8 @@ class Chat {
     question.content.push_back(text::ContentPart::of_text(line));
     conversation_.messages.push_back(std::move(question));
     auto request = make_request(engine_, settings_, conversation_);
-    auto talked = request ? talk(engine_, std::move(*request), {}) : Result<Talked>(request.status());
+    auto talked =
+        request ? talk(engine_, std::move(*request), {}) : Result<Talked>(request.status());
     if (!talked) {
       report(talked.status());
       conversation_.messages.pop_back();
@@ -174,7 +174,8 @@ class Chat {
 int run_command(const Settings& settings) {
   be_quiet_unless_asked(settings);
   if (!settings.text("--prompt"))
-    return report(error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input")),
+    return report(
+               error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input")),
            kExitUsage;
   listen_for_interrupt();
   ThreadPool pool(thread_count(settings));
@@ -187,7 +188,8 @@ int run_command(const Settings& settings) {
   const auto talked = talk(engine, *request, {.prints = !is_json});
   if (!talked) return report(talked.status());
   const std::string end =
-      is_json ? json_of(*talked, *request).dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+      is_json ? json_of(*talked, *request).dump(-1, ' ', false, Json::error_handler_t::replace)
+              : "";
   std::printf("%s\n", end.c_str());
   return talked->is_interrupted ? kExitInterrupted : 0;
 }

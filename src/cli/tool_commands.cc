@@ -35,7 +35,7 @@ int wrong_usage(const std::string& message) {
 
 // DIR/tokenizer.json, or the file itself.
 std::string tokenizer_path(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   const bool is_directory = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   return is_directory ? path + "/tokenizer.json" : path;
 }
@@ -63,8 +63,7 @@ Status tokenize_lines(const text::Tokenizer& tokenizer, text::AddedTokens added)
 }
 
 void print_tokens(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
-  for (TokenId id : ids)
-    print(fmt::format("{:>7}  {}\n", id, tokenizer.token_spelling(id)));
+  for (TokenId id : ids) print(fmt::format("{:>7}  {}\n", id, tokenizer.token_spelling(id)));
   print(fmt::format("{} tokens\n", ids.size()));
 }
 
@@ -110,8 +109,8 @@ int tokenize_command(const Settings& settings) {
     return wrong_usage("fathom tokenize needs a model directory or a tokenizer.json");
   auto tokenizer = text::Tokenizer::load(tokenizer_path(settings.positional()[0]));
   if (!tokenizer) return report(tokenizer.status());
-  const auto added = settings.flag("--parse-special") ? text::AddedTokens::kMatch
-                                                      : text::AddedTokens::kIgnore;
+  const auto added =
+      settings.flag("--parse-special") ? text::AddedTokens::kMatch : text::AddedTokens::kIgnore;
   if (settings.flag("--jsonl")) {
     const Status status = tokenize_lines(**tokenizer, added);
     return status.is_ok() ? finish_output(0) : report(status);
@@ -123,10 +122,6 @@ int tokenize_command(const Settings& settings) {
   if (!ids) return report(ids.status());
   print_tokens(**tokenizer, *ids);
   return finish_output(0);
-}
-
-int bench_command(const Settings&) {
-  return report(error(Code::kUnsupported, "fathom bench is not part of this build"));
 }
 
 int version_command() {

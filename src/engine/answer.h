@@ -15,17 +15,17 @@
 namespace fathom {
 
 struct AnswerRequest {
-  std::string id;               // for the log
-  std::vector<TokenId> prompt;  // with one placeholder for each picture
-  std::vector<int64_t> picture_positions;   // index in `prompt` of each placeholder, ascending
-  std::vector<PictureInput> pictures;       // in the same order
+  std::string id;                          // for the log
+  std::vector<TokenId> prompt;             // with one placeholder for each picture
+  std::vector<int64_t> picture_positions;  // index in `prompt` of each placeholder, ascending
+  std::vector<PictureInput> pictures;      // in the same order
   bool starts_in_reasoning = false;
   bool is_raw = false;  // all text is content: no reasoning, no tool markup is looked for
 
   int64_t answer_tokens_max = 0;  // > 0; cut to what the context still holds
   int64_t answer_tokens_min = 0;  // end-of-turn tokens are not drawn before
   bool ignores_end_of_turn = false;
-  std::vector<TokenId> stop_tokens;  // besides the end of the turn
+  std::vector<TokenId> stop_tokens;       // besides the end of the turn
   std::vector<std::string> stop_strings;  // none empty; matched in content only
   bool includes_stop_string = false;      // the match is part of the content
 
@@ -58,20 +58,21 @@ struct AnswerDelta {
 enum class FinishReason { kStop, kLength };
 
 struct AnswerUsage {
-  int64_t prompt_tokens = 0;     // with picture positions
-  int64_t cached_tokens = 0;     // of these, taken from an earlier request
-  int64_t image_tokens = 0;      // of these, picture positions
-  int64_t completion_tokens = 0; // with reasoning and the closing end-of-turn token
-  int64_t reasoning_tokens = 0;  // of these, up to and including </think>
+  int64_t prompt_tokens = 0;      // with picture positions
+  int64_t cached_tokens = 0;      // of these, taken from an earlier request
+  int64_t image_tokens = 0;       // of these, picture positions
+  int64_t completion_tokens = 0;  // with reasoning and the closing end-of-turn token
+  int64_t reasoning_tokens = 0;   // of these, up to and including </think>
 };
 
 struct AnswerTimings {
   double queue_ms = 0;
   double picture_ms = 0;  // vision tower
   double prefill_ms = 0;
-  double decode_ms = 0;   // from the first token on
+  double decode_ms = 0;  // from the first token on
 };
 
+// Of the whole answer at its end; of what there is so far beside each delta.
 struct AnswerSummary {
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;  // the one that matched
@@ -86,7 +87,7 @@ class AnswerSink {
  public:
   virtual ~AnswerSink() = default;
   virtual void on_prefill(int64_t /*done_tokens*/, const AnswerUsage& /*so_far*/) {}
-  virtual void on_delta(AnswerDelta delta, const AnswerUsage& so_far) = 0;
+  virtual void on_delta(AnswerDelta delta, const AnswerSummary& so_far) = 0;
   virtual void on_done(const AnswerSummary& summary) = 0;
   virtual void on_error(const Status& status) = 0;
 };

@@ -111,8 +111,7 @@ std::shared_ptr<Engine::Job> Engine::submit(Place place, AnswerRequest request,
     if (!is_refused) queue_.push_back(job);
     if (!running_ && queue_.size() == 1) last_step_ms_ = now_ms();
   }
-  if (is_refused)
-    job->sink->on_error(error(Code::kUnavailable, "the server is shutting down"));
+  if (is_refused) job->sink->on_error(error(Code::kUnavailable, "the server is shutting down"));
   work_.notify_one();
   return job;
 }
@@ -139,8 +138,8 @@ void Engine::cancel_all() {
 
 EngineStatus Engine::status() const {
   std::lock_guard lock(mu_);
-  EngineStatus status{running_ ? 1 : 0, static_cast<int64_t>(queue_.size()) + places_,
-                      is_draining_, false};
+  EngineStatus status{running_ ? 1 : 0, static_cast<int64_t>(queue_.size()) + places_, is_draining_,
+                      false};
   const bool has_work = running_ || !queue_.empty();
   status.is_stalled = has_work && now_ms() - last_step_ms_ > options_.stall_after.count();
   return status;
@@ -153,8 +152,7 @@ void Engine::stop_admission() {
 
 bool Engine::wait_until_idle(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mu_);
-  return idle_.wait_for(lock, timeout,
-                        [&] { return !running_ && queue_.empty() && places_ == 0; });
+  return idle_.wait_for(lock, timeout, [&] { return !running_ && queue_.empty() && places_ == 0; });
 }
 
 void Engine::run() {
@@ -195,11 +193,12 @@ void Engine::answer(Job& job) {
   const AnswerUsage& usage = result->usage;
   const AnswerTimings& timings = result->timings;
   log(LogLevel::kInfo,
-      "{}: {} prompt tokens ({} reused, {} of pictures), {} answered, {}, seed {}; queue {:.0f} ms, "
+      "{}: {} prompt tokens ({} reused, {} of pictures), {} answered, {}, seed {}; queue {:.0f} "
+      "ms, "
       "pictures {:.0f} ms, prefill {:.0f} ms, decode {:.0f} ms",
       job.request.id, usage.prompt_tokens, usage.cached_tokens, usage.image_tokens,
-      usage.completion_tokens, name_of(result->reason), job.request.sampling.seed,
-      timings.queue_ms, timings.picture_ms, timings.prefill_ms, timings.decode_ms);
+      usage.completion_tokens, name_of(result->reason), job.request.sampling.seed, timings.queue_ms,
+      timings.picture_ms, timings.prefill_ms, timings.decode_ms);
   job.sink->on_done(*result);
 }
 

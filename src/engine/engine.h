@@ -99,8 +99,8 @@ class Engine {
   std::atomic<int64_t> last_step_ms_{0};
 
   mutable std::mutex mu_;
-  std::condition_variable work_;  // something was queued, or stop
-  std::condition_variable idle_;  // something ended, or stop
+  std::condition_variable work_;            // something was queued, or stop
+  std::condition_variable idle_;            // something ended, or stop
   std::deque<std::shared_ptr<Job>> queue_;  // guarded by mu_
   std::shared_ptr<Job> running_;            // guarded by mu_
   int64_t places_ = 0;                      // guarded by mu_; reserved, not submitted

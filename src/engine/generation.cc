@@ -19,8 +19,7 @@ double ms_since(Clock::time_point start) {
 SamplerOptions sampler_options(const LoadedModel& loaded, const AnswerRequest& request) {
   SamplerOptions options{request.sampling, loaded.markers.end_of_turn(), request.wants_logprobs,
                          request.top_logprobs};
-  for (TokenId token :
-       {loaded.markers.think_open, loaded.markers.think_close, loaded.markers.dsml})
+  for (TokenId token : {loaded.markers.think_open, loaded.markers.think_close, loaded.markers.dsml})
     options.protected_tokens.push_back(token);
   return options;
 }
@@ -58,9 +57,9 @@ Result<AnswerSummary> Generation::run(double queue_ms) {
   FATHOM_TRY(prefill());
   summary_.timings.prefill_ms = ms_since(start);
 
-  start = Clock::now();
+  decode_start_ = Clock::now();
   FATHOM_ASSIGN(summary_.reason, decode());
-  summary_.timings.decode_ms = ms_since(start);
+  summary_.timings.decode_ms = ms_since(decode_start_);
   summary_.stop_string = text_.stop_string();
   return summary_;
 }
@@ -106,7 +105,8 @@ Status Generation::open_sequence() {
     }
   }
   cache_.clear();  // its memory is needed for this one
-  // Room for the whole context lets the next turn go on from here; less will do if that is too much.
+  // Room for the whole context lets the next turn go on from here; less will do if that is too
+  // much.
   sequence_.token_count_max = limits_.context_tokens;
   auto state = loaded_.model->new_sequence(limits_.context_tokens);
   if (!state && state.status().code() == Code::kResourceExhausted) {
@@ -142,8 +142,8 @@ Status Generation::prefill() {
   while (sequence_.state->token_count() < prompt_count) {
     const int64_t first = sequence_.state->token_count();
     const int64_t count = std::min(limits_.prefill_chunk_tokens, prompt_count - first);
-    FATHOM_TRY(forward(std::span(inputs_).subspan(static_cast<size_t>(first),
-                                                  static_cast<size_t>(count))));
+    FATHOM_TRY(forward(
+        std::span(inputs_).subspan(static_cast<size_t>(first), static_cast<size_t>(count))));
     sequence_.keys.insert(sequence_.keys.end(), keys_.begin() + first,
                           keys_.begin() + first + count);
     sink_.on_prefill(first + count, summary_.usage);
@@ -164,7 +164,9 @@ bool Generation::ends_turn(TokenId token) const {
 }
 
 void Generation::send(AnswerDelta delta) {
-  if (!delta.is_empty()) sink_.on_delta(std::move(delta), summary_.usage);
+  if (delta.is_empty()) return;
+  summary_.timings.decode_ms = ms_since(decode_start_);
+  sink_.on_delta(std::move(delta), summary_);
 }
 
 Result<FinishReason> Generation::decode() {
@@ -176,7 +178,8 @@ Result<FinishReason> Generation::decode() {
   while (static_cast<int64_t>(generated_.size()) < tokens_max) {
     if (static_cast<int64_t>(generated_.size()) < request_.answer_tokens_min ||
         request_.ignores_end_of_turn)
-      for (TokenId token : loaded_.markers.end_of_turn()) logits_[static_cast<size_t>(token)] = -1e30f;
+      for (TokenId token : loaded_.markers.end_of_turn())
+        logits_[static_cast<size_t>(token)] = -1e30f;
     FATHOM_ASSIGN(SampledToken sampled,
                   sampler.pick(logits_, {request_.prompt, generated_, !text_.in_reasoning()}));
     generated_.push_back(sampled.token);

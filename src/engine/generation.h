@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -61,6 +62,7 @@ class Generation {
   AnswerText text_;
   std::vector<TokenId> generated_;
   AnswerSummary summary_;
+  std::chrono::steady_clock::time_point decode_start_;
 };
 
 // Positions that a prompt takes, pictures expanded.

@@ -63,8 +63,8 @@ Result<LoadedModel> load_model(const LoadModelOptions& options, ThreadPool& pool
     model_options.token_map = std::move(map.compressed_of);
   }
   if (options.reads_weights)
-    FATHOM_TRY(checkpoint->load({.thread_count = 2, .progress = options.progress,
-                                 .cancel = options.cancel}));
+    FATHOM_TRY(checkpoint->load(
+        {.thread_count = 2, .progress = options.progress, .cancel = options.cancel}));
   const v41::InspectReport report = v41::inspect_checkpoint(*checkpoint);
   loaded.parameter_count = report.parameters;
   loaded.payload_bytes = report.payload_bytes;
@@ -75,7 +75,8 @@ Result<LoadedModel> load_model(const LoadModelOptions& options, ThreadPool& pool
 
 Result<InspectedModel> inspect_model(const std::string& directory,
                                      const InspectModelOptions& options) {
-  v41::InspectOptions inspect{.is_json = options.is_json, .is_deep = options.is_deep, .reading = {}};
+  v41::InspectOptions inspect{
+      .is_json = options.is_json, .is_deep = options.is_deep, .reading = {}};
   inspect.reading.progress = options.progress;
   FATHOM_ASSIGN(v41::InspectResult result, v41::run_inspect(directory, inspect));
   return InspectedModel{std::move(result.output), result.is_good};

@@ -24,8 +24,8 @@ struct PositionKey {
 
 struct CachedSequence {
   std::unique_ptr<SequenceState> state;
-  std::vector<PositionKey> keys;   // positions held, state->token_count() of them
-  int64_t token_count_max = 0;     // what the state was made for
+  std::vector<PositionKey> keys;  // positions held, state->token_count() of them
+  int64_t token_count_max = 0;    // what the state was made for
   // Rows before this position got no logits and may be trimmed: only prompts whose own first wanted
   // position is not earlier may go on from here.
   int64_t logits_from = 0;

@@ -14,7 +14,7 @@ struct AccessOptions {
   std::vector<std::string> api_keys = {};       // none: everybody on this machine may ask
   std::vector<std::string> allowed_hosts = {};  // besides loopback names, when bound to loopback
   std::vector<std::string> cors_origins = {};   // besides loopback origins; "*" only with keys
-  bool is_loopback_only = true;            // the listening address is a loopback address
+  bool is_loopback_only = true;                 // the listening address is a loopback address
 };
 
 class Access {

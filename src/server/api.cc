@@ -20,7 +20,8 @@ constexpr const char* kPagePolicy =
 
 int64_t now_s() {
   return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch()).count();
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string iso_time(int64_t seconds) {
@@ -64,11 +65,16 @@ void Api::on_request(HttpRequest request, std::shared_ptr<Responder> responder) 
   if (route.endpoint == Endpoint::kPage) return responder->send(page(route.rest));
   workers_.post([this, endpoint = route.endpoint, request = std::move(request), responder] {
     switch (endpoint) {
-      case Endpoint::kChatCompletions: return chat(request, responder);
-      case Endpoint::kTokenize: return responder->send(tokenize(request));
-      case Endpoint::kDetokenize: return responder->send(detokenize(request));
-      case Endpoint::kApplyTemplate: return responder->send(apply_template(request));
-      default: return responder->send(error_response({404, "unknown_url", "nothing here", {}}));
+      case Endpoint::kChatCompletions:
+        return chat(request, responder);
+      case Endpoint::kTokenize:
+        return responder->send(tokenize(request));
+      case Endpoint::kDetokenize:
+        return responder->send(detokenize(request));
+      case Endpoint::kApplyTemplate:
+        return responder->send(apply_template(request));
+      default:
+        return responder->send(error_response({404, "unknown_url", "nothing here", {}}));
     }
   });
 }
@@ -129,18 +135,35 @@ HttpResponse Api::models(const std::string& id) const {
     model["max_output_tokens"] = context - 1;
     model["top_provider"] = {{"context_length", context}, {"max_completion_tokens", context - 1}};
     model["architecture"] = {{"input_modalities", inputs}, {"output_modalities", {"text"}}};
-    model["supported_parameters"] = {
-        "max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "stop",
-        "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias", "logprobs",
-        "top_logprobs", "reasoning", "include_reasoning"};
-    model["meta"] = {{"vocab_type", 2}, {"n_vocab", info.vocab_count},
-                     {"n_ctx_train", info.context_tokens_max}, {"n_ctx", context},
-                     {"n_embd", info.hidden_size}, {"n_params", engine->loaded().parameter_count},
+    model["supported_parameters"] = {"max_tokens",
+                                     "temperature",
+                                     "top_p",
+                                     "top_k",
+                                     "min_p",
+                                     "seed",
+                                     "stop",
+                                     "frequency_penalty",
+                                     "presence_penalty",
+                                     "repetition_penalty",
+                                     "logit_bias",
+                                     "logprobs",
+                                     "top_logprobs",
+                                     "reasoning",
+                                     "include_reasoning"};
+    model["meta"] = {{"vocab_type", 2},
+                     {"n_vocab", info.vocab_count},
+                     {"n_ctx_train", info.context_tokens_max},
+                     {"n_ctx", context},
+                     {"n_embd", info.hidden_size},
+                     {"n_params", engine->loaded().parameter_count},
                      {"size", engine->loaded().payload_bytes}};
   }
   if (!id.empty()) return json_response(model);
-  return json_response({{"object", "list"}, {"data", {model}}, {"has_more", false},
-                        {"first_id", name}, {"last_id", name}});
+  return json_response({{"object", "list"},
+                        {"data", {model}},
+                        {"has_more", false},
+                        {"first_id", name},
+                        {"last_id", name}});
 }
 
 ChatRequestRules Api::rules_of(const Engine& engine) const {

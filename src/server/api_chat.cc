@@ -22,7 +22,7 @@ ApiError prompt_error(const Status& status) {
 }
 
 ApiError picture_error(const Status& status, const std::string& path) {
-  const char* code = status.code() == Code::kUnsupported       ? "unsupported_image_format"
+  const char* code = status.code() == Code::kUnsupported         ? "unsupported_image_format"
                      : status.code() == Code::kResourceExhausted ? "image_too_large"
                                                                  : "invalid_image";
   return {400, code, path + ": " + status.message(), path};
@@ -73,8 +73,8 @@ void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& respon
   ChatRequest& chat = parsed.request;
   if (options_.is_strict_about_model_names && !chat.model.empty() &&
       chat.model != options_.model_name)
-    return refuse({404, "model_not_found", "the model served here is " + options_.model_name,
-                   "model"});
+    return refuse(
+        {404, "model_not_found", "the model served here is " + options_.model_name, "model"});
 
   const LoadedModel& loaded = engine.loaded();
   const auto rendered = text::render_chat(*loaded.profile, chat.messages, chat.options);
@@ -102,13 +102,19 @@ void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& respon
 
   const auto created = std::chrono::duration_cast<std::chrono::seconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  ChatWriter writer({"chatcmpl-" + random_text(28),
-                     chat.model.empty() ? options_.model_name : chat.model, created.count(),
-                     fingerprint_},
-                    {options_.reasoning_field, chat.include_usage, chat.wants_logprobs});
+  ChatWriter writer(
+      {"chatcmpl-" + random_text(28), chat.model.empty() ? options_.model_name : chat.model,
+       created.count(), fingerprint_},
+      {.reasoning_field = options_.reasoning_field,
+       .include_usage = chat.include_usage,
+       .timings_per_token = chat.timings_per_token,
+       .wants_logprobs = chat.wants_logprobs});
   const bool shows_reasoning = !chat.excludes_reasoning;
   const ChatSessionOptions session_options{
-      chat.stream, chat.include_usage, chat.return_progress, shows_reasoning,
+      chat.stream,
+      chat.include_usage,
+      chat.return_progress,
+      shows_reasoning,
       chat.reasoning_in_content,
       request.starts_in_reasoning && shows_reasoning && !chat.reasoning_in_content};
   std::make_shared<ChatSession>(session_options, std::move(writer), responder)

@@ -10,16 +10,26 @@ namespace {
 
 const char* type_of(int status) {
   switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 413: return "request_too_large";
-    case 429: return "rate_limit_error";
-    case 500: return "server_error";
-    case 501: return "not_supported_error";
-    case 503: return "unavailable_error";
-    case 504: return "timeout_error";
-    default: return "invalid_request_error";
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 500:
+      return "server_error";
+    case 501:
+      return "not_supported_error";
+    case 503:
+      return "unavailable_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return "invalid_request_error";
   }
 }
 
@@ -38,8 +48,7 @@ ApiError unsupported_value(std::string param, std::string message) {
   return {400, "unsupported_value", std::move(message), std::move(param)};
 }
 
-ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens,
-                                 std::string param) {
+ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens, std::string param) {
   ApiError error{400, "context_length_exceeded", {}, std::move(param)};
   error.message = fmt::format(
       "This model's maximum context length is {} tokens; the prompt has {}. Shorten the messages.",
@@ -51,9 +60,12 @@ ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens,
 
 ApiError api_error(const Status& status) {
   switch (status.code()) {
-    case Code::kInvalidArgument: return {400, "invalid_value", status.message(), {}};
-    case Code::kUnsupported: return {400, "unsupported_value", status.message(), {}};
-    case Code::kNotFound: return {404, "unknown_url", status.message(), {}};
+    case Code::kInvalidArgument:
+      return {400, "invalid_value", status.message(), {}};
+    case Code::kUnsupported:
+      return {400, "unsupported_value", status.message(), {}};
+    case Code::kNotFound:
+      return {404, "unknown_url", status.message(), {}};
     case Code::kUnavailable: {
       ApiError error{503, "shutting_down", status.message(), {}};
       error.retry_after_s = 5;
@@ -64,8 +76,10 @@ ApiError api_error(const Status& status) {
       error.retry_after_s = 5;
       return error;
     }
-    case Code::kDeadlineExceeded: return {504, "queue_timeout", status.message(), {}};
-    default: return {500, "internal_error", status.message(), {}};
+    case Code::kDeadlineExceeded:
+      return {504, "queue_timeout", status.message(), {}};
+    default:
+      return {500, "internal_error", status.message(), {}};
   }
 }
 

@@ -25,8 +25,7 @@ ApiError invalid_value(std::string param, std::string message);
 ApiError invalid_type(std::string param, std::string message);
 ApiError unsupported_parameter(std::string param, std::string message);
 ApiError unsupported_value(std::string param, std::string message);
-ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens,
-                                 std::string param);
+ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens, std::string param);
 
 // From a failure of the engine or of the rooms below it.
 ApiError api_error(const Status& status);

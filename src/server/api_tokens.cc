@@ -65,10 +65,11 @@ HttpResponse Api::tokenize(const HttpRequest& request) const {
   }
   Json tokens = Json::array();
   for (TokenId id : ids)
-    tokens.push_back(with_pieces
-                         ? Json{{"id", id}, {"piece", piece_json(loaded.tokenizer->token_bytes(id))}}
-                         : Json(id));
-  return json_response({{"tokens", std::move(tokens)}, {"count", ids.size()},
+    tokens.push_back(
+        with_pieces ? Json{{"id", id}, {"piece", piece_json(loaded.tokenizer->token_bytes(id))}}
+                    : Json(id));
+  return json_response({{"tokens", std::move(tokens)},
+                        {"count", ids.size()},
                         {"max_model_len", engine.context_tokens()}});
 }
 
@@ -87,10 +88,10 @@ HttpResponse Api::detokenize(const HttpRequest& request) const {
   for (size_t i = 0; i < tokens->size(); ++i) {
     const auto id = whole_number((*tokens)[i]);
     if (!id || *id < 0 || *id >= loaded.tokenizer->vocab_count())
-      return error_response(invalid_value(
-          fmt::format("tokens[{}]", i),
-          fmt::format("tokens[{}]: wanted 0 to {}, found {}", i,
-                      loaded.tokenizer->vocab_count() - 1, shown((*tokens)[i]))));
+      return error_response(
+          invalid_value(fmt::format("tokens[{}]", i),
+                        fmt::format("tokens[{}]: wanted 0 to {}, found {}", i,
+                                    loaded.tokenizer->vocab_count() - 1, shown((*tokens)[i]))));
     ids.push_back(static_cast<TokenId>(*id));
   }
   const std::string text = loaded.tokenizer->decode(ids);

@@ -20,12 +20,33 @@ constexpr int kTopLogprobsMax = 20;
 
 // Refused because answering as if they were absent would not be what the client asked for. Neutral
 // values (null, false, empty) pass.
-constexpr std::array<std::string_view, 27> kRefused = {
-    "tools", "functions", "function_call", "json_schema", "grammar", "guided_json", "guided_choice",
-    "guided_regex", "guided_grammar", "structured_outputs", "best_of", "use_beam_search", "audio",
-    "web_search_options", "echo", "prompt_logprobs", "logprob_token_ids", "lora", "documents",
-    "chat_template", "logits_processors", "vllm_xargs", "kv_transfer_params", "mm_processor_kwargs",
-    "system_prompt", "mirostat", "typical_p"};
+constexpr std::array<std::string_view, 27> kRefused = {"tools",
+                                                       "functions",
+                                                       "function_call",
+                                                       "json_schema",
+                                                       "grammar",
+                                                       "guided_json",
+                                                       "guided_choice",
+                                                       "guided_regex",
+                                                       "guided_grammar",
+                                                       "structured_outputs",
+                                                       "best_of",
+                                                       "use_beam_search",
+                                                       "audio",
+                                                       "web_search_options",
+                                                       "echo",
+                                                       "prompt_logprobs",
+                                                       "logprob_token_ids",
+                                                       "lora",
+                                                       "documents",
+                                                       "chat_template",
+                                                       "logits_processors",
+                                                       "vllm_xargs",
+                                                       "kv_transfer_params",
+                                                       "mm_processor_kwargs",
+                                                       "system_prompt",
+                                                       "mirostat",
+                                                       "typical_p"};
 
 bool is_neutral(std::string_view name, const Json& value) {
   if (value.is_null() || value == false || value == 0) return true;
@@ -101,7 +122,8 @@ class ChatRequestParser {
       JsonFields inner(*kwargs, "chat_template_kwargs", &error_);
       for (const char* name : {"enable_thinking", "thinking"})
         if (const auto value = inner.boolean(name)) toggle = value;
-      parse_effort(inner.find("reasoning_effort"), "chat_template_kwargs.reasoning_effort", &toggle);
+      parse_effort(inner.find("reasoning_effort"), "chat_template_kwargs.reasoning_effort",
+                   &toggle);
     }
     if (const auto value = fields_.boolean("enable_thinking")) toggle = value;
     if (const Json* think = fields_.find("think")) {
@@ -126,7 +148,8 @@ class ChatRequestParser {
       if (type) toggle = *type != "disabled";
     }
     request_.options.thinking = toggle.value_or(thinks);
-    if (const auto value = fields_.boolean("include_reasoning")) request_.excludes_reasoning |= !*value;
+    if (const auto value = fields_.boolean("include_reasoning"))
+      request_.excludes_reasoning |= !*value;
     const auto format = fields_.string("reasoning_format");
     request_.reasoning_in_content = format && *format == "none";
     if (fields_.boolean("separate_reasoning") == std::optional(false))
@@ -136,10 +159,14 @@ class ChatRequestParser {
   void parse_effort(const Json* value, const char* path, std::optional<bool>* toggle) {
     if (!value) return;
     using text::EffortLevel;
-    static constexpr std::array<std::pair<std::string_view, EffortLevel>, 7> kNames = {{
-        {"minimal", EffortLevel::kLow}, {"low", EffortLevel::kLow}, {"medium", EffortLevel::kHigh},
-        {"high", EffortLevel::kHigh}, {"xhigh", EffortLevel::kHigh}, {"max", EffortLevel::kMax},
-        {"ultra", EffortLevel::kMax}}};
+    static constexpr std::array<std::pair<std::string_view, EffortLevel>, 7> kNames = {
+        {{"minimal", EffortLevel::kLow},
+         {"low", EffortLevel::kLow},
+         {"medium", EffortLevel::kHigh},
+         {"high", EffortLevel::kHigh},
+         {"xhigh", EffortLevel::kHigh},
+         {"max", EffortLevel::kMax},
+         {"ultra", EffortLevel::kMax}}};
     std::optional<int64_t> number = whole_number(*value);
     if (value->is_string()) {
       const auto& name = value->get_ref<const std::string&>();
@@ -158,8 +185,10 @@ class ChatRequestParser {
       if (result.ec == std::errc() && result.ptr == name.data() + name.size()) number = parsed;
     }
     if (!number || *number < 1 || *number > 100)
-      return fail(invalid_value(path, fmt::format("{}: wanted none, minimal, low, medium, high, xhigh, "
-                                                  "max or 1 to 100, found {}", path, shown(*value))));
+      return fail(
+          invalid_value(path, fmt::format("{}: wanted none, minimal, low, medium, high, xhigh, "
+                                          "max or 1 to 100, found {}",
+                                          path, shown(*value))));
     request_.options.effort_number = static_cast<int>(*number);
     *toggle = true;
   }
@@ -170,8 +199,9 @@ class ChatRequestParser {
     const auto continues = fields_.boolean("continue_final_message");
     if (error_) return;
     if (adds_prompt.value_or(false) && continues.value_or(false))
-      return fail(invalid_value("continue_final_message",
-                                "continue_final_message and add_generation_prompt exclude each other"));
+      return fail(
+          invalid_value("continue_final_message",
+                        "continue_final_message and add_generation_prompt exclude each other"));
     const text::ChatMessage& last = request_.messages.back();
     const bool can_continue = last.role == text::Role::kAssistant && last.tool_calls.empty();
     if (continues.value_or(false) && !can_continue)
@@ -199,7 +229,8 @@ class ChatRequestParser {
       const auto value = fields_.integer(name, -1, INT64_MAX);
       if (!value) continue;
       if (*value == 0)
-        return fail(invalid_value(name, std::string(name) + ": wanted at least 1, or -1 for no limit"));
+        return fail(
+            invalid_value(name, std::string(name) + ": wanted at least 1, or -1 for no limit"));
       request_.answer_tokens_max = *value == -1 ? INT64_MAX : *value;
       break;
     }
@@ -214,18 +245,21 @@ class ChatRequestParser {
     if (stop && stop->is_string()) add_stop(*stop, "stop");
     if (stop && stop->is_array()) {
       if (static_cast<int64_t>(stop->size()) > kStopStringsMax)
-        fail(invalid_value("stop", fmt::format("stop: {} strings, at most {} are taken", stop->size(),
-                                               kStopStringsMax)));
-      for (size_t i = 0; i < stop->size() && !error_; ++i) add_stop((*stop)[i], fmt::format("stop[{}]", i));
+        fail(invalid_value("stop", fmt::format("stop: {} strings, at most {} are taken",
+                                               stop->size(), kStopStringsMax)));
+      for (size_t i = 0; i < stop->size() && !error_; ++i)
+        add_stop((*stop)[i], fmt::format("stop[{}]", i));
     }
     if (stop && !stop->is_string() && !stop->is_array())
-      fail(invalid_type("stop", "stop: wanted a string or an array of strings, found " + shown(*stop)));
+      fail(invalid_type("stop",
+                        "stop: wanted a string or an array of strings, found " + shown(*stop)));
     const Json* tokens = fields_.array("stop_token_ids");
     for (size_t i = 0; tokens && i < tokens->size() && !error_; ++i) {
       const auto id = whole_number((*tokens)[i]);
       if (!id || *id < 0 || *id >= rules_.vocab_count)
-        fail(invalid_value("stop_token_ids", fmt::format("stop_token_ids[{}]: wanted 0 to {}, found {}",
-                                                         i, rules_.vocab_count - 1, shown((*tokens)[i]))));
+        fail(invalid_value("stop_token_ids",
+                           fmt::format("stop_token_ids[{}]: wanted 0 to {}, found {}", i,
+                                       rules_.vocab_count - 1, shown((*tokens)[i]))));
       else
         request_.stop_tokens.push_back(static_cast<TokenId>(*id));
     }
@@ -275,11 +309,12 @@ class ChatRequestParser {
     const Json* bias = fields_.find("logit_bias");
     if (!bias) return;
     if (!bias->is_object() && !bias->is_array())
-      return fail(invalid_type("logit_bias", "logit_bias: wanted an object of token ids, found " +
-                                                 shown(*bias)));
+      return fail(invalid_type("logit_bias",
+                               "logit_bias: wanted an object of token ids, found " + shown(*bias)));
     if (static_cast<int64_t>(bias->size()) > kLogitBiasMax)
-      return fail(invalid_value("logit_bias", fmt::format("logit_bias: {} entries, at most {} are taken",
-                                                          bias->size(), kLogitBiasMax)));
+      return fail(
+          invalid_value("logit_bias", fmt::format("logit_bias: {} entries, at most {} are taken",
+                                                  bias->size(), kLogitBiasMax)));
     if (bias->is_object())
       for (const auto& [key, value] : bias->items()) {
         int64_t id = -1;
@@ -297,12 +332,16 @@ class ChatRequestParser {
 
   void add_bias(int64_t id, const std::string& shown_id, const Json& value) {
     if (id < 0 || id >= rules_.vocab_count)
-      return fail(invalid_value("logit_bias", fmt::format("logit_bias: \"{}\" is no token id, wanted 0 "
-                                                          "to {}", shown_id, rules_.vocab_count - 1)));
+      return fail(
+          invalid_value("logit_bias", fmt::format("logit_bias: \"{}\" is no token id, wanted 0 "
+                                                  "to {}",
+                                                  shown_id, rules_.vocab_count - 1)));
     const bool is_ban = value == false;
-    if (!is_ban && (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)))
-      return fail(invalid_value("logit_bias", fmt::format("logit_bias.{}: wanted -100 to 100, found {}",
-                                                          id, shown(value))));
+    if (!is_ban &&
+        (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)))
+      return fail(invalid_value(
+          "logit_bias",
+          fmt::format("logit_bias.{}: wanted -100 to 100, found {}", id, shown(value))));
     constexpr float kBan = -1e9f;
     request_.sampling.logit_bias.push_back(
         {static_cast<TokenId>(id), is_ban ? kBan : value.get<float>()});

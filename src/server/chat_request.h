@@ -1,5 +1,6 @@
-// The body of POST /v1/chat/completions as types. All JSON of a request ends here: what is accepted,
-// clamped, ignored or refused is decided in chat_request.cc and message_parser.cc (HTTP API §5).
+// The body of POST /v1/chat/completions as types. All JSON of a request ends here: what is
+// accepted, clamped, ignored or refused is decided in chat_request.cc and message_parser.cc (HTTP
+// API §5).
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct ChatRequest {
   bool include_usage = false;
   bool timings_per_token = false;
   bool return_progress = false;
-  bool excludes_reasoning = false;   // thinks, but the text is dropped
-  bool reasoning_in_content = false; // <think>...</think> inside content
+  bool excludes_reasoning = false;    // thinks, but the text is dropped
+  bool reasoning_in_content = false;  // <think>...</think> inside content
 
   std::optional<int64_t> answer_tokens_max;  // absent: the server's default; INT64_MAX: -1 was sent
   int64_t answer_tokens_min = 0;
@@ -39,7 +40,7 @@ struct ChatRequest {
   std::vector<TokenId> stop_tokens;
   bool includes_stop_string = false;
 
-  SamplingParams sampling;  // seed is set below
+  SamplingParams sampling;       // seed is set below
   std::optional<uint64_t> seed;  // absent: random
   bool wants_logprobs = false;
   int top_logprobs = 0;

@@ -81,8 +81,8 @@ std::string reasoning_fields(ReasoningField field, const std::string& reasoning)
 
 std::string prefix_of(const ChatIdentity& identity, const char* object) {
   return fmt::format(
-      R"({{"id":"{}","object":"{}","created":{},"model":{},"system_fingerprint":"{}",)", identity.id,
-      object, identity.created, json_quoted(identity.model), identity.fingerprint);
+      R"({{"id":"{}","object":"{}","created":{},"model":{},"system_fingerprint":"{}",)",
+      identity.id, object, identity.created, json_quoted(identity.model), identity.fingerprint);
 }
 
 }  // namespace
@@ -109,17 +109,19 @@ std::string ChatWriter::role_chunk() const {
                R"("finish_reason":null})");
 }
 
-std::string ChatWriter::delta_chunk(const AnswerDelta& delta) const {
+std::string ChatWriter::delta_chunk(const AnswerDelta& delta, const AnswerSummary& so_far) const {
   std::string fields;
   if (!delta.reasoning.empty()) fields = reasoning_fields(format_.reasoning_field, delta.reasoning);
   if (!delta.content.empty())
     fields += (fields.empty() ? "\"content\":" : ",\"content\":") + json_quoted(delta.content);
   // Entries of a token that ends inside a character come with no text of their own yet.
   if (fields.empty()) fields = "\"content\":\"\"";
-  const std::string logprobs =
-      delta.logprobs.empty() ? "null" : logprobs_json(delta.logprobs);
+  const std::string logprobs = delta.logprobs.empty() ? "null" : logprobs_json(delta.logprobs);
   return chunk(fmt::format(R"({{"index":0,"delta":{{{}}},"logprobs":{},"finish_reason":null}})",
-                           fields, logprobs));
+                           fields, logprobs),
+               format_.timings_per_token
+                   ? ",\"timings\":" + timings_json(so_far.usage, so_far.timings).dump()
+                   : std::string());
 }
 
 std::string ChatWriter::progress_chunk(int64_t done_tokens, const AnswerUsage& usage,
@@ -133,12 +135,12 @@ std::string ChatWriter::progress_chunk(int64_t done_tokens, const AnswerUsage& u
 }
 
 std::string ChatWriter::finish_chunk(const AnswerSummary& summary) const {
-  return chunk(fmt::format(R"({{"index":0,"delta":{{}},"logprobs":null,"finish_reason":"{}"{}}})",
-                           name_of(summary.reason),
-                           summary.stop_string
-                               ? ",\"stop_reason\":" + json_quoted(*summary.stop_string)
-                               : std::string()),
-               ",\"timings\":" + timings_json(summary.usage, summary.timings).dump());
+  return chunk(
+      fmt::format(R"({{"index":0,"delta":{{}},"logprobs":null,"finish_reason":"{}"{}}})",
+                  name_of(summary.reason),
+                  summary.stop_string ? ",\"stop_reason\":" + json_quoted(*summary.stop_string)
+                                      : std::string()),
+      ",\"timings\":" + timings_json(summary.usage, summary.timings).dump());
 }
 
 std::string ChatWriter::usage_chunk(const AnswerUsage& usage) const {
@@ -152,8 +154,7 @@ std::string ChatWriter::error_event(const ApiError& error) {
 std::string ChatWriter::body(const AnswerDelta& whole, bool has_reasoning,
                              const AnswerSummary& summary) const {
   std::string message = "\"role\":\"assistant\",\"content\":" + json_quoted(whole.content);
-  if (has_reasoning)
-    message += "," + reasoning_fields(format_.reasoning_field, whole.reasoning);
+  if (has_reasoning) message += "," + reasoning_fields(format_.reasoning_field, whole.reasoning);
   const std::string logprobs = format_.wants_logprobs ? logprobs_json(whole.logprobs) : "null";
   const std::string stop =
       summary.stop_string ? ",\"stop_reason\":" + json_quoted(*summary.stop_string) : "";

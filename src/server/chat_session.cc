@@ -22,8 +22,9 @@ void ChatSession::start(Engine& engine, Engine::Place place, AnswerRequest reque
 
 void ChatSession::on_prefill(int64_t done_tokens, const AnswerUsage& so_far) {
   if (!options_.stream || !options_.return_progress) return;
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() -
-                                                              started_).count();
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started_)
+          .count();
   responder_->write(writer_.progress_chunk(done_tokens, so_far, ms));
 }
 
@@ -42,10 +43,10 @@ AnswerDelta ChatSession::shaped(AnswerDelta delta) {
   return delta;
 }
 
-void ChatSession::on_delta(AnswerDelta delta, const AnswerUsage&) {
+void ChatSession::on_delta(AnswerDelta delta, const AnswerSummary& so_far) {
   delta = shaped(std::move(delta));
   if (delta.is_empty()) return;
-  if (options_.stream) return responder_->write(writer_.delta_chunk(delta));
+  if (options_.stream) return responder_->write(writer_.delta_chunk(delta, so_far));
   whole_.reasoning += delta.reasoning;
   whole_.content += delta.content;
   for (TokenReport& report : delta.logprobs) whole_.logprobs.push_back(std::move(report));

@@ -18,7 +18,7 @@ struct ChatSessionOptions {
   bool stream = false;
   bool include_usage = false;
   bool return_progress = false;
-  bool shows_reasoning = true;       // else its text is dropped
+  bool shows_reasoning = true;        // else its text is dropped
   bool reasoning_in_content = false;  // <think>...</think>
   bool has_reasoning = false;         // the message has the field, even if it is empty
 };
@@ -31,7 +31,7 @@ class ChatSession : public AnswerSink, public std::enable_shared_from_this<ChatS
   void start(Engine& engine, Engine::Place place, AnswerRequest request);
 
   void on_prefill(int64_t done_tokens, const AnswerUsage& so_far) override;
-  void on_delta(AnswerDelta delta, const AnswerUsage& so_far) override;
+  void on_delta(AnswerDelta delta, const AnswerSummary& so_far) override;
   void on_done(const AnswerSummary& summary) override;
   void on_error(const Status& status) override;
 
@@ -43,7 +43,7 @@ class ChatSession : public AnswerSink, public std::enable_shared_from_this<ChatS
   const std::shared_ptr<Responder> responder_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   // Touched by one engine thread at a time.
-  AnswerDelta whole_;            // not streamed: everything so far
+  AnswerDelta whole_;              // not streamed: everything so far
   bool is_in_think_text_ = false;  // <think> was written into content, </think> not yet
 };
 

@@ -94,7 +94,8 @@ std::string_view Connection::buffered() const {
 
 bool Connection::has_peer_left() {
   pollfd fd{socket_.native_handle(), POLLRDHUP, 0};
-  return !socket_.is_open() || (::poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)));
+  return !socket_.is_open() ||
+         (::poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)));
 }
 
 bool Connection::reserve_body(int64_t bytes) {
@@ -124,12 +125,14 @@ asio::awaitable<bool> Connection::serve_one() {
   if (!co_await read_head()) co_return false;
   Parser parser;
   if (!parse_head(parser)) {
-    co_await refuse(error_response(transport_error(400, "the request is not valid HTTP")), kNoHeaders);
+    co_await refuse(error_response(transport_error(400, "the request is not valid HTTP")),
+                    kNoHeaders);
     co_return false;
   }
   const BodyPlanOrError body = plan_body(request_);
   if (body.error) {
-    co_await refuse(error_response(transport_error(body.error->status, body.error->message)), kNoHeaders);
+    co_await refuse(error_response(transport_error(body.error->status, body.error->message)),
+                    kNoHeaders);
     co_return false;
   }
   HeadVerdict verdict = shared_->handler.on_head(request_, is_reserved_);
@@ -140,13 +143,14 @@ asio::awaitable<bool> Connection::serve_one() {
     co_await refuse(std::move(*verdict.reply), verdict.headers);
     co_return false;
   }
-  const auto exchange = std::make_shared<Exchange>(
-      shared_->limits.unsent_bytes_max,
-      [self = weak_from_this(), executor = socket_.get_executor()] {
-        asio::post(executor, [self] {
-          if (const auto connection = self.lock()) connection->wake_.cancel();
-        });
-      });
+  const auto exchange =
+      std::make_shared<Exchange>(shared_->limits.unsent_bytes_max,
+                                 [self = weak_from_this(), executor = socket_.get_executor()] {
+                                   asio::post(executor, [self] {
+                                     if (const auto connection = self.lock())
+                                       connection->wake_.cancel();
+                                   });
+                                 });
   if (verdict.reply) {
     exchange->send(std::move(*verdict.reply));
   } else {
@@ -158,7 +162,7 @@ asio::awaitable<bool> Connection::serve_one() {
   }
   const bool is_served = co_await answer(exchange, keep_alive, std::move(verdict.headers));
   release_body();
-  co_return is_served && keep_alive;
+  co_return is_served&& keep_alive;
 }
 
 // Until the buffer starts with a complete, well-formed head.
@@ -222,7 +226,8 @@ asio::awaitable<bool> Connection::read_body(Parser& parser, const BodyPlan& plan
   const ConnectionLimits& limits = shared_->limits;
   int failed_status = 0;
   std::string message;
-  if (plan.content_bytes > limits.body_bytes_max) failed_status = 413;
+  if (plan.content_bytes > limits.body_bytes_max)
+    failed_status = 413;
   else if (!reserve_body(plan.is_chunked ? limits.body_bytes_max : plan.content_bytes))
     failed_status = 503;
   const std::string* expect = request_.header("Expect");
@@ -241,15 +246,21 @@ asio::awaitable<bool> Connection::read_body(Parser& parser, const BodyPlan& plan
   while (failed_status == 0 && !parser.is_done()) {
     error_code ec;
     arm(limits.body_pause_max);
-    received += static_cast<int64_t>(
-        co_await http::async_read_some(socket_, buffer_, parser, token(ec)));
+    received +=
+        static_cast<int64_t>(co_await http::async_read_some(socket_, buffer_, parser, token(ec)));
     disarm();
-    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-    if (ec == http::error::body_limit) failed_status = 413;
-    else if (has_timed_out_ && ec) failed_status = 408;
-    else if (ec == http::error::end_of_stream || ec == http::error::partial_message) co_return false;
-    else if (ec && ec.category() != asio::error::get_system_category()) failed_status = 400;
-    else if (ec) co_return false;
+    const auto elapsed =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    if (ec == http::error::body_limit)
+      failed_status = 413;
+    else if (has_timed_out_ && ec)
+      failed_status = 408;
+    else if (ec == http::error::end_of_stream || ec == http::error::partial_message)
+      co_return false;
+    else if (ec && ec.category() != asio::error::get_system_category())
+      failed_status = 400;
+    else if (ec)
+      co_return false;
     else if (elapsed > limits.body_pause_max &&
              received * 1000 < limits.body_bytes_per_second_min * elapsed.count())
       failed_status = 408;
@@ -260,7 +271,8 @@ asio::awaitable<bool> Connection::read_body(Parser& parser, const BodyPlan& plan
   else if (failed_status == 503)
     message = "too many large bodies at once; try again soon";
   else
-    message = failed_status == 408 ? "the body arrived too slowly" : "the chunked body is not valid";
+    message =
+        failed_status == 408 ? "the body arrived too slowly" : "the chunked body is not valid";
   ApiError error = transport_error(failed_status, message);
   if (failed_status == 503) error.retry_after_s = 1;
   co_await refuse(error_response(error), headers);
@@ -319,7 +331,8 @@ asio::awaitable<bool> Connection::answer(std::shared_ptr<Exchange> exchange, boo
 
 // A reply with part of the request unread: nothing more is parsed from this connection. It stays
 // open for a moment, because closing with unread bytes would take the reply back.
-asio::awaitable<void> Connection::refuse(HttpResponse response, const std::vector<Header>& headers) {
+asio::awaitable<void> Connection::refuse(HttpResponse response,
+                                         const std::vector<Header>& headers) {
   const ResponseFrame frame{request_.is_http_1_0, false, request_.method == "HEAD",
                             request_.request_id, headers};
   if (!co_await write(response_text(response, frame))) co_return;

@@ -16,13 +16,13 @@ namespace fathom::server {
 struct ConnectionLimits {
   HeadLimits head;
   int64_t body_bytes_max = 64 << 20;
-  int64_t bodies_bytes_max = int64_t{1} << 30;  // of all connections together
+  int64_t bodies_bytes_max = int64_t{1} << 30;      // of all connections together
   std::chrono::milliseconds head_time_max{10'000};  // from the first byte of a head to its end
   std::chrono::milliseconds body_pause_max{30'000};
   int64_t body_bytes_per_second_min = 16 << 10;  // on average, after body_pause_max
   std::chrono::milliseconds idle_time_max{75'000};
   std::chrono::milliseconds write_pause_max{60'000};
-  int64_t unsent_bytes_max = 1 << 20;  // of a stream whose reader is slow
+  int64_t unsent_bytes_max = 1 << 20;          // of a stream whose reader is slow
   std::chrono::milliseconds heartbeat{5'000};  // silence of a stream before a ping; 0: never
   int64_t connections_max = 512;
   int64_t connections_per_peer_max = 128;

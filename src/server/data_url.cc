@@ -38,8 +38,8 @@ std::string percent_decoded(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape = text[i] == '%' && i + 2 < text.size() &&
-                           hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0;
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+                           hex_digit(text[i + 2]) >= 0;
     out += is_escape ? static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]))
                      : text[i];
     if (is_escape) i += 2;
@@ -101,8 +101,9 @@ Result<std::string> decode_data_url(std::string_view url, int64_t bytes_max) {
     return error(Code::kInvalidArgument, "a picture of more than {} bytes", bytes_max);
   const bool is_escaped = data.find('%') != std::string_view::npos;
   const std::string plain = is_escaped ? percent_decoded(data) : std::string();
-  Result<std::string> bytes = !is_base64 ? Result<std::string>(is_escaped ? plain : std::string(data))
-                              : base64_decoded(is_escaped ? std::string_view(plain) : data);
+  Result<std::string> bytes = !is_base64
+                                  ? Result<std::string>(is_escaped ? plain : std::string(data))
+                                  : base64_decoded(is_escaped ? std::string_view(plain) : data);
   if (!bytes) return bytes.status();
   if (bytes->empty()) return error(Code::kInvalidArgument, "the data: URL holds no bytes");
   if (static_cast<int64_t>(bytes->size()) > bytes_max)

@@ -27,19 +27,21 @@ std::optional<HeadError> check_request_line(std::string_view line) {
   if (!std::all_of(line.begin(), line.begin() + static_cast<int64_t>(first), is_token_char))
     return bad("the method is not a token");
   const std::string_view target = line.substr(first + 1, last - first - 1);
-  if (target.empty() || std::any_of(target.begin(), target.end(), [](char c) {
-        return is_control(c) || c == ' ' || c == '\t';
-      }))
+  if (target.empty() || std::any_of(target.begin(), target.end(),
+                                    [](char c) { return is_control(c) || c == ' ' || c == '\t'; }))
     return bad("the request target is empty or has spaces or control characters");
   const std::string_view version = line.substr(last + 1);
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return bad("only HTTP/1.1 and HTTP/1.0 are spoken");
+  if (version != "HTTP/1.1" && version != "HTTP/1.0")
+    return bad("only HTTP/1.1 and HTTP/1.0 are spoken");
   return std::nullopt;
 }
 
 std::optional<HeadError> check_header_line(std::string_view line) {
-  if (line.front() == ' ' || line.front() == '\t') return bad("a header line is continued on the next");
+  if (line.front() == ' ' || line.front() == '\t')
+    return bad("a header line is continued on the next");
   const size_t colon = line.find(':');
-  if (colon == std::string_view::npos || colon == 0) return bad("a header line has no name or no colon");
+  if (colon == std::string_view::npos || colon == 0)
+    return bad("a header line has no name or no colon");
   if (!std::all_of(line.begin(), line.begin() + static_cast<int64_t>(colon), is_token_char))
     return bad("a header name has spaces or characters that are not allowed in one");
   return std::nullopt;
@@ -61,7 +63,8 @@ HeadCheck check_head(std::string_view bytes, const HeadLimits& limits) {
                                     std::to_string(limits.head_bytes_max) + " bytes"}};
     const std::string_view received = bytes.substr(begin, line_bytes);
     // A carriage return may only be the last byte so far, and must be the last of the line.
-    const std::string_view before_end = received.substr(0, received.empty() ? 0 : received.size() - 1);
+    const std::string_view before_end =
+        received.substr(0, received.empty() ? 0 : received.size() - 1);
     if (std::any_of(before_end.begin(), before_end.end(), is_control))
       return {0, bad("the head has a control character")};
     if (end == std::string_view::npos) return {0, std::nullopt};

@@ -17,9 +17,8 @@ const std::string* HttpRequest::header(std::string_view name) const {
 }
 
 int64_t HttpRequest::header_count(std::string_view name) const {
-  return std::count_if(headers.begin(), headers.end(), [&](const Header& h) {
-    return equals_ignoring_case(h.first, name);
-  });
+  return std::count_if(headers.begin(), headers.end(),
+                       [&](const Header& h) { return equals_ignoring_case(h.first, name); });
 }
 
 }  // namespace fathom::server

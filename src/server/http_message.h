@@ -16,8 +16,8 @@ using Header = std::pair<std::string, std::string>;
 
 struct HttpRequest {
   std::string method;
-  std::string target;  // as sent
-  std::string path;    // of the target: no scheme, host or query; not decoded
+  std::string target;      // as sent
+  std::string path;        // of the target: no scheme, host or query; not decoded
   std::string request_id;  // the client's, if it is harmless, else ours
   bool is_http_1_0 = false;
   std::vector<Header> headers;

@@ -81,10 +81,11 @@ std::optional<int64_t> JsonFields::integer(const char* name, int64_t min, int64_
   const std::string path = path_of(name);
   const auto number = whole_number(*value);
   if (!number && value->is_number_float() && std::abs(value->get<double>()) < 1e15)
-    fail(invalid_type(path, fmt::format("{}: wanted a whole number, found {}", path, shown(*value))));
+    fail(invalid_type(path,
+                      fmt::format("{}: wanted a whole number, found {}", path, shown(*value))));
   else if (!number || *number < min || *number > max)
-    fail(invalid_value(path, fmt::format("{}: wanted {} to {}, found {}", path, min, max,
-                                         shown(*value))));
+    fail(invalid_value(
+        path, fmt::format("{}: wanted {} to {}, found {}", path, min, max, shown(*value))));
   else
     return number;
   return std::nullopt;
@@ -96,8 +97,8 @@ std::optional<double> JsonFields::number(const char* name, double min, double ma
   const double number = value->get<double>();
   if (number >= min && number <= max) return number;
   const std::string path = path_of(name);
-  fail(invalid_value(path, fmt::format("{}: wanted {} to {}, found {}", path, min, max,
-                                       shown(*value))));
+  fail(invalid_value(path,
+                     fmt::format("{}: wanted {} to {}, found {}", path, min, max, shown(*value))));
   return std::nullopt;
 }
 

@@ -21,15 +21,17 @@ class MessageParser {
 
   void run(const Json& messages) {
     if (static_cast<int64_t>(messages.size()) > limits_.messages_max)
-      return fail(invalid_value("messages", fmt::format("messages: {} messages, at most {} are taken",
-                                                        messages.size(), limits_.messages_max)));
+      return fail(
+          invalid_value("messages", fmt::format("messages: {} messages, at most {} are taken",
+                                                messages.size(), limits_.messages_max)));
     last_turn_begin_ = begin_of_last_turn(messages);
     for (size_t i = 0; i < messages.size() && !*error_; ++i) {
       const std::string path = fmt::format("messages[{}]", i);
       is_in_last_turn_ = i >= last_turn_begin_;
       if (!messages[i].is_object())
         return fail(invalid_type(path, fmt::format("{}: wanted an object with role and content, "
-                                                   "found {}", path, shown(messages[i]))));
+                                                   "found {}",
+                                                   path, shown(messages[i]))));
       parse_message(messages[i], path);
     }
   }
@@ -73,7 +75,8 @@ class MessageParser {
     const std::string content_path = path + ".content";
     const Json* content = fields.find("content");
     if (!content) {
-      // An assistant may have only called; a tool may have nothing to say. A person must say something.
+      // An assistant may have only called; a tool may have nothing to say. A person must say
+      // something.
       if (message->role != Role::kAssistant && message->role != Role::kTool)
         fail({400, "missing_required_parameter", content_path + ": is missing or null",
               content_path});
@@ -82,8 +85,10 @@ class MessageParser {
     if (content->is_string())
       return message->content.push_back(ContentPart::of_text(content->get<std::string>()));
     if (!content->is_array())
-      return fail(invalid_type(content_path, fmt::format("{}: wanted a string or an array of parts, "
-                                                         "found {}", content_path, shown(*content))));
+      return fail(
+          invalid_type(content_path, fmt::format("{}: wanted a string or an array of parts, "
+                                                 "found {}",
+                                                 content_path, shown(*content))));
     part_count_ += static_cast<int64_t>(content->size());
     if (part_count_ > limits_.parts_max)
       return fail(invalid_value(content_path, fmt::format("{}: more than {} content parts in all",
@@ -96,8 +101,8 @@ class MessageParser {
     if (part.is_string())
       return message->content.push_back(ContentPart::of_text(part.get<std::string>()));
     if (!part.is_object())
-      return fail(invalid_type(path, fmt::format("{}: wanted an object, found {}", path,
-                                                 shown(part))));
+      return fail(
+          invalid_type(path, fmt::format("{}: wanted an object, found {}", path, shown(part))));
     JsonFields fields(part, path, error_);
     const auto type = fields.string("type");
     if (*error_) return;
@@ -125,16 +130,16 @@ class MessageParser {
 
   void add_unsupported(const std::string& type, const std::string& path, ChatMessage* message) {
     if (is_in_last_turn_ && message->role != Role::kTool)
-      return fail(unsupported_value(path + ".type",
-                                    fmt::format("{}.type: content of type \"{}\" is not supported",
-                                                path, shown_text(type))));
+      return fail(unsupported_value(
+          path + ".type",
+          fmt::format("{}.type: content of type \"{}\" is not supported", path, shown_text(type))));
     message->content.push_back(ContentPart::of_text("[Unsupported " + type + "]"));
   }
 
   void parse_picture(JsonFields& fields, const std::string& type, const std::string& path,
                      ChatMessage* message) {
-    const bool may_hold_pictures =
-        message->role == Role::kUser || message->role == Role::kSystem || message->role == Role::kTool;
+    const bool may_hold_pictures = message->role == Role::kUser || message->role == Role::kSystem ||
+                                   message->role == Role::kTool;
     if (!has_vision_ && is_in_last_turn_)
       return fail(unsupported_value(path, path + ": this model cannot see pictures"));
     if (!has_vision_ || !may_hold_pictures)
@@ -158,9 +163,10 @@ class MessageParser {
   void add_picture(const std::string& url, const std::string& path, ChatMessage* message) {
     const auto index = static_cast<int>(request_->pictures.size());
     if (index >= limits_.pictures_max)
-      return fail({400, "image_too_large",
-                   fmt::format("{}: more than {} pictures in one request", path,
-                               limits_.pictures_max), path});
+      return fail(
+          {400, "image_too_large",
+           fmt::format("{}: more than {} pictures in one request", path, limits_.pictures_max),
+           path});
     auto bytes = decode_data_url(url, limits_.picture_bytes_max);
     if (!bytes) {
       const bool is_other_scheme = bytes.status().code() == Code::kUnsupported;
@@ -171,7 +177,8 @@ class MessageParser {
     if (picture_bytes_ > limits_.pictures_bytes_max)
       return fail({400, "image_too_large",
                    fmt::format("{}: the pictures have more than {} bytes together", path,
-                               limits_.pictures_bytes_max), path});
+                               limits_.pictures_bytes_max),
+                   path});
     request_->pictures.push_back({std::move(*bytes), path});
     message->content.push_back(ContentPart::of_picture(index));
   }
@@ -189,20 +196,21 @@ class MessageParser {
 
   void parse_call(const Json& call, const std::string& path, ChatMessage* message) {
     if (!call.is_object())
-      return fail(invalid_type(path, fmt::format("{}: wanted an object, found {}", path,
-                                                 shown(call))));
+      return fail(
+          invalid_type(path, fmt::format("{}: wanted an object, found {}", path, shown(call))));
     JsonFields fields(call, path, error_);
     text::ToolCall typed;
     typed.id = fields.string("id").value_or("");
     const Json* function = fields.object("function");
     if (*error_) return;
     if (!function)
-      return fail({400, "missing_required_parameter", path + ".function: is missing",
-                   path + ".function"});
+      return fail(
+          {400, "missing_required_parameter", path + ".function: is missing", path + ".function"});
     JsonFields inner(*function, path + ".function", error_);
     typed.name = inner.string("name").value_or("");
     const Json* arguments = inner.find("arguments");
-    // Broken arguments of the past are the renderer's to cope with: refusing them would wedge the chat.
+    // Broken arguments of the past are the renderer's to cope with: refusing them would wedge the
+    // chat.
     if (arguments)
       typed.arguments = arguments->is_string() ? arguments->get<std::string>() : arguments->dump();
     message->tool_calls.push_back(std::move(typed));

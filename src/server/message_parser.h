@@ -17,8 +17,8 @@ struct MessageLimits {
   int64_t pictures_bytes_max = 64 << 20;  // encoded, together
 };
 
-// Fills request->messages and request->pictures. What was accepted once stays acceptable as history:
-// only the last turn is judged for content that this model cannot take.
+// Fills request->messages and request->pictures. What was accepted once stays acceptable as
+// history: only the last turn is judged for content that this model cannot take.
 void parse_messages(const Json& messages, bool has_vision, const MessageLimits& limits,
                     ChatRequest* request, std::optional<ApiError>* error);
 

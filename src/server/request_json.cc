@@ -54,7 +54,8 @@ RequestJson parse_request_json(std::string_view body, int64_t bytes_max) {
   if (!parsed) {
     result.error = ApiError{400, "invalid_json", parsed.status().message(), {}};
   } else if (!parsed->is_object()) {
-    result.error = ApiError{400, "invalid_json",
+    result.error = ApiError{400,
+                            "invalid_json",
                             fmt::format("the body must be a JSON object, found {}",
                                         parsed->is_array() ? "an array" : "another value"),
                             {}};

@@ -8,32 +8,50 @@ namespace {
 
 std::string_view reason(int status) {
   switch (status) {
-    case 200: return "OK";
-    case 204: return "No Content";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 413: return "Content Too Large";
-    case 414: return "URI Too Long";
-    case 415: return "Unsupported Media Type";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 500: return "Internal Server Error";
-    case 501: return "Not Implemented";
-    case 503: return "Service Unavailable";
-    case 504: return "Gateway Timeout";
-    default: return "Status";
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    default:
+      return "Status";
   }
 }
 
 std::string common_head(int status, const ResponseFrame& frame) {
-  std::string head = fmt::format("HTTP/1.{} {} {}\r\nX-Request-Id: {}\r\n"
-                                 "X-Content-Type-Options: nosniff\r\n",
-                                 frame.is_http_1_0 ? 0 : 1, status, reason(status),
-                                 frame.request_id);
+  std::string head = fmt::format(
+      "HTTP/1.{} {} {}\r\nX-Request-Id: {}\r\n"
+      "X-Content-Type-Options: nosniff\r\n",
+      frame.is_http_1_0 ? 0 : 1, status, reason(status), frame.request_id);
   for (const Header& header : frame.headers)
     head += fmt::format("{}: {}\r\n", header.first, header.second);
   if (!frame.keep_alive) head += "Connection: close\r\n";

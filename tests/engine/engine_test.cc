@@ -265,7 +265,8 @@ TEST_F(EngineTest, TheNextTurnReusesTheState) {
   const AnswerRequest first = request("hello");
   ASSERT_TRUE(answer(first)->wait().is_ok());
   AnswerRequest second = first;  // the prompt, the answer without its end, and some more
-  const auto said = *engine_->loaded().tokenizer->encode("You said: hello", text::AddedTokens::kIgnore);
+  const auto said =
+      *engine_->loaded().tokenizer->encode("You said: hello", text::AddedTokens::kIgnore);
   second.prompt.insert(second.prompt.end(), said.begin(), said.end());
   second.prompt.push_back(engine_->loaded().markers.eos);
   const AnswerRequest other = request("more");

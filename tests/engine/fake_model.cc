@@ -114,7 +114,7 @@ class FakeModel : public LanguageModel {
     if (script_->is_flat)
       for (TokenId id = 'a'; id <= 'z'; ++id) (*logits)[begin + static_cast<size_t>(id)] += 12;
     else
-      (*logits)[begin + static_cast<size_t>(next_token(history))] += 12;
+      (*logits)[begin + static_cast<size_t>(next_token(history))] += 60;
     if (position == script_->nan_at) (*logits)[begin] = NAN;
   }
 
@@ -182,15 +182,18 @@ std::unique_ptr<text::Tokenizer> make_fake_tokenizer() {
         std::string_view("<｜domain｜>"), std::string_view("<｜title｜>"),
         std::string_view("<｜read_url｜>")}) {
     const bool is_special = content == text::kBos || content == text::kEos;
-    added.push_back({{"id", id++}, {"content", content}, {"special", is_special},
-                     {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+    added.push_back({{"id", id++},
+                     {"content", content},
+                     {"special", is_special},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
                      {"normalized", false}});
   }
   const Json file = {
       {"version", "1.0"},
       {"added_tokens", added},
-      {"pre_tokenizer",
-       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
       {"decoder", {{"type", "ByteLevel"}}},
       {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
   auto tokenizer = text::Tokenizer::parse(file.dump());

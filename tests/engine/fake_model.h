@@ -24,12 +24,12 @@ struct FakeScript {
   std::function<std::string(const std::string& user)> reasoning_of = [](const std::string& user) {
     return "The user said " + std::to_string(user.size()) + " bytes.";
   };
-  bool never_ends = false;  // the answer is repeated until somebody stops it
-  bool is_flat = false;     // letters drawn at random instead of an answer
-  std::atomic<int64_t> forward_ms{0};  // time of one forward; watches the cancel flag
-  std::atomic<int64_t> row_us{0};      // and in addition of each row
-  std::atomic<int64_t> fails_at{-1};   // position whose forward fails with kInternal
-  std::atomic<int64_t> nan_at{-1};     // position whose logits hold a NaN
+  bool never_ends = false;                  // the answer is repeated until somebody stops it
+  bool is_flat = false;                     // letters drawn at random instead of an answer
+  std::atomic<int64_t> forward_ms{0};       // time of one forward; watches the cancel flag
+  std::atomic<int64_t> row_us{0};           // and in addition of each row
+  std::atomic<int64_t> fails_at{-1};        // position whose forward fails with kInternal
+  std::atomic<int64_t> nan_at{-1};          // position whose logits hold a NaN
   int64_t sequence_tokens_max = INT64_MAX;  // new_sequence fails above
 
   // What happened.

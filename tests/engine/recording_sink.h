@@ -19,7 +19,7 @@ class RecordingSink : public AnswerSink {
     prefill_.push_back(done_tokens);
     changed_.notify_all();
   }
-  void on_delta(AnswerDelta delta, const AnswerUsage&) override {
+  void on_delta(AnswerDelta delta, const AnswerSummary&) override {
     std::lock_guard lock(mu_);
     reasoning_ += delta.reasoning;
     content_ += delta.content;
@@ -37,8 +37,12 @@ class RecordingSink : public AnswerSink {
       return error(Code::kDeadlineExceeded, "the answer did not end");
     return *end_;
   }
-  void wait_for_delta() { wait_until([this] { return delta_count_ > 0; }); }
-  void wait_for_prefill() { wait_until([this] { return !prefill_.empty(); }); }
+  void wait_for_delta() {
+    wait_until([this] { return delta_count_ > 0; });
+  }
+  void wait_for_prefill() {
+    wait_until([this] { return !prefill_.empty(); });
+  }
 
   std::string content() { return locked(content_); }
   std::string reasoning() { return locked(reasoning_); }

@@ -60,7 +60,8 @@ TEST(Sampler, SameSeedSamePositionSameToken) {
   std::iota(logits.begin(), logits.end(), 0.f);
   for (float& logit : logits) logit = std::sin(logit);
   const SamplerOptions options{{.seed = 42}, {}, false, 0};
-  for (int64_t position : {0, 1, 77}) EXPECT_EQ(pick(options, logits, position), pick(options, logits, position));
+  for (int64_t position : {0, 1, 77})
+    EXPECT_EQ(pick(options, logits, position), pick(options, logits, position));
   const SamplerOptions high{{.seed = 42 + (uint64_t{1} << 32)}, {}, false, 0};
   int differing = 0;
   for (int64_t position = 0; position < 20; ++position)

@@ -41,8 +41,8 @@ class Exchange : public Responder {
   const int64_t unsent_bytes_max_;
   const std::function<void()> wake_;
   mutable std::mutex mu_;
-  Outgoing out_;              // all guarded by mu_
-  bool has_ended_ = false;    // nothing more is accepted
+  Outgoing out_;            // all guarded by mu_
+  bool has_ended_ = false;  // nothing more is accepted
   bool is_gone_ = false;
   bool is_overflowing_ = false;
   std::function<void()> on_gone_;
