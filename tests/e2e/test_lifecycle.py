@@ -1,0 +1,241 @@
+"""Start, keys, queue, hang-ups, drain, soak: the server as a process (HTTP API section 15, L)."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from program import PROGRAM, ROOT, Server, environment, model_or_skip
+
+LONG = {"max_tokens": 3000, "temperature": 1, "ignore_eos": True, "stream": True}
+
+
+def request(path, body, more=b""):
+    raw = json.dumps(body).encode()
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(raw)}\r\n").encode() + more + b"\r\n" + raw
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def open_stream(server):
+    """A connection on which an endless answer has begun."""
+    connection = socket.create_connection(("127.0.0.1", server.port), 20)
+    connection.sendall(request("/v1/chat/completions", {"messages": user("hi"), **LONG}))
+    got = b""
+    while got.count(b"data: ") < 3:
+        part = connection.recv(65536)
+        assert part, got
+        got += part
+    return connection
+
+
+class Lifecycle(unittest.TestCase):
+    def test_l1_hang_ups_free_the_engine(self):
+        with Server() as server:
+            for reset in (False, True):
+                connection = open_stream(server)
+                if reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                connection.close()
+                start = time.monotonic()
+                server.chat("hi", max_tokens=2)
+                self.assertLess(time.monotonic() - start, 5)
+
+    def test_sch1_the_hang_up_tool_passes(self):
+        with Server("--allowed-host", "x") as server:
+            result = subprocess.run(
+                [sys.executable, str(ROOT / "tests/data/cases/gen/sch1_hang_up.py"), server.url],
+                capture_output=True, text=True, timeout=300)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_l2_a_full_queue_says_when_to_come_back(self):
+        with Server("--max-queue", "0") as server:
+            connection = open_stream(server)
+            status, raw, headers = server.ask("POST", "/v1/chat/completions",
+                                              {"messages": user("hi")})
+            self.assertEqual(status, 429, raw)
+            self.assertIn(b"queue_full", raw)
+            self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+            connection.close()
+
+    def test_l4_sigterm_drains(self):
+        server = Server("--drain-seconds", "1")
+        connection = open_stream(server)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        status, raw, _ = server.ask("GET", "/health")
+        self.assertEqual(status, 503, raw)
+        self.assertIn(b"shutting_down", raw)
+        got = b""
+        while part := connection.recv(65536):
+            got += part
+        self.assertTrue(b"shutting_down" in got or b"[DONE]" in got, got[-300:])
+        self.assertEqual(server.process.wait(20), 0)
+        self.assertNotIn("ERROR", server.log_text())
+
+    def test_l4_a_second_signal_ends_at_once(self):
+        server = Server("--drain-seconds", "600")
+        connection = open_stream(server)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        self.assertNotEqual(server.process.wait(5), 0)
+        connection.close()
+
+    def test_l6_clients_never_see_each_others_answers(self):
+        with Server() as server:
+            def ask(index):
+                answer = server.chat(f"marker {index}", max_tokens=6, temperature=0)
+                return index, answer["id"], answer["usage"]["prompt_tokens"]
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(ask, range(100)))
+            self.assertEqual(len({a[1] for a in answers}), 100)
+            for index, _, tokens in answers[::10]:
+                _, raw, _ = server.ask("POST", "/tokenize", {"messages": user(f"marker {index}")})
+                self.assertEqual(json.loads(raw)["count"], tokens)
+
+    def test_heartbeats_while_waiting(self):
+        with Server("--sse-ping-interval", "0.2") as server:
+            connection = open_stream(server)
+            waiting = socket.create_connection(("127.0.0.1", server.port), 20)
+            waiting.sendall(request("/v1/chat/completions",
+                                    {"messages": user("hi"), "stream": True, "max_tokens": 1}))
+            time.sleep(1)
+            got = waiting.recv(65536)
+            self.assertTrue(got.startswith(b"HTTP/1.1 200"), "before the engine is free")
+            self.assertGreaterEqual(got.count(b": ping\n\n"), 2)
+            connection.close()
+            waiting.close()
+
+    def test_soak_short(self):
+        result = subprocess.run(
+            [sys.executable, str(ROOT / "tools/soak.py"), "--program", PROGRAM, "--model",
+             model_or_skip(), "--requests", "300"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr[-2000:])
+
+
+class Start(unittest.TestCase):
+    def refused(self, *options):
+        words = [PROGRAM, "serve", "--model", model_or_skip(), "--port", "0", *options]
+        result = subprocess.run(words, capture_output=True, text=True, env=environment(),
+                                timeout=30)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertTrue(result.stderr.startswith("fathom: "), result.stderr)
+        return result.stderr
+
+    def test_keys_that_are_none_are_refused(self):
+        self.assertIn("--api-key", self.refused("--api-key", ""))
+        self.assertIn("API key", self.refused("--api-key", "short"))
+        with tempfile.NamedTemporaryFile("w", suffix=".keys") as empty:
+            self.assertIn("holds no key", self.refused("--api-key-file", empty.name))
+
+    def test_an_open_address_needs_a_key(self):
+        self.assertIn("--insecure-no-auth", self.refused("--host", "0.0.0.0"))
+
+    def test_a_model_that_is_none_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run([PROGRAM, "serve", "--model", folder, "--port", "0"],
+                                    capture_output=True, text=True, env=environment(), timeout=30)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("config.json", result.stderr)
+
+    def test_unknown_names_are_answered_with_the_nearest(self):
+        for words, wanted in ((["srve"], "did you mean serve?"),
+                              (["serve", "--prot", "1"], "did you mean --port?")):
+            result = subprocess.run([PROGRAM, *words], capture_output=True, text=True,
+                                    env=environment(), timeout=10)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(wanted, result.stderr)
+        result = subprocess.run([PROGRAM, "run"], capture_output=True, text=True, timeout=10,
+                                env={**environment(), "FATHOM_MODLE": "x"})
+        self.assertIn("did you mean FATHOM_MODEL?", result.stderr)
+
+    def test_keys_from_a_file_are_read_again(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
+            keys.write("# ours\r\n\r\nfirst-key-0\r\n")
+            keys.flush()
+            with Server("--api-key-file", keys.name) as server:
+                def status(key):
+                    return server.ask("GET", "/v1/models",
+                                      headers={"Authorization": "Bearer " + key})[0]
+                self.assertEqual((status("first-key-0"), status("second-key-0")), (200, 401))
+                pathlib.Path(keys.name).write_text("second-key-0\n")
+                server.process.send_signal(signal.SIGHUP)
+                end = time.monotonic() + 5
+                while status("second-key-0") != 200 and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertEqual((status("first-key-0"), status("second-key-0")), (401, 200))
+                self.assertNotIn("second-key-0", server.log_text())
+
+
+class CommandLine(unittest.TestCase):
+    def run_program(self, *words, seconds=60, **options):
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=seconds,
+                              env=environment(), **options)
+
+    def test_run_answers_on_standard_output(self):
+        words = ("run", "--model", model_or_skip(), "--prompt", "hi", "--temperature", "0",
+                 "--max-tokens", "8")
+        plain = self.run_program(*words)
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        answer = json.loads(self.run_program(*words, "--json").stdout)
+        self.assertEqual(answer["content"] + "\n", plain.stdout)
+        self.assertLessEqual(answer["usage"]["completion_tokens"], 8)
+
+    def test_raw_continues_the_rendered_prompt(self):
+        prompt = ("<\uff5cbegin\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>hi"
+                  "<\uff5cAssistant\uff5c></think>")
+        options = ("--model", model_or_skip(), "--temperature", "0", "--max-tokens", "8")
+        raw = self.run_program("run", "--raw", "--prompt", prompt, *options)
+        chat = self.run_program("run", "--prompt", "hi", *options)
+        self.assertEqual(raw.stdout, chat.stdout)
+
+    def test_chat_talks_and_ctrl_c_stops_only_the_answer(self):
+        process = subprocess.Popen(
+            [PROGRAM, "chat", "--model", model_or_skip(), "--temperature", "1", "--max-tokens",
+             "3000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment())
+        process.stdin.write(b"hi\n")
+        process.stdin.flush()
+        self.assertTrue(process.stdout.read(1))
+        process.send_signal(signal.SIGINT)
+        process.stdin.write(b"again\n/quit\n")
+        process.stdin.flush()
+        process.stdin.close()
+        self.assertEqual(process.wait(60), 0)
+        process.stdout.close()
+
+    def test_tokenize_lines(self):
+        result = self.run_program("tokenize", model_or_skip(), "--jsonl", input='"hi"\n"\\u00e9"\n')
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(len(lines), 2)
+        self.assertTrue(all(isinstance(i, int) for i in lines[0]))
+
+    def test_version_says_what_is_not_built(self):
+        text = self.run_program("--version").stdout
+        self.assertIn("gpu: not built", text)
+        self.assertIn("reference", text)
+
+    def test_a_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("SKIP: no /dev/full")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "--version"], stdout=full, stderr=subprocess.PIPE,
+                                    env=environment(), timeout=10)
+        self.assertNotEqual(result.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
