@@ -37,6 +37,7 @@ struct Peak {
 #if defined(__x86_64__)
 __attribute__((target("avx512f,avx512bf16"))) void run_bf16() {
   __m512 sum[kChains] = {};
+  for (__m512& s : sum) asm volatile("" : "+v"(s));  // or the chains would be found equal
   __m512i x = _mm512_set1_epi32(0x3f803f80);
   for (int64_t i = 0; i < kRounds; ++i) {
     asm volatile("" : "+v"(x));  // or the products would be computed once
@@ -48,6 +49,7 @@ __attribute__((target("avx512f,avx512bf16"))) void run_bf16() {
 
 __attribute__((target("avx512f,avx512vnni"))) void run_int8() {
   __m512i sum[kChains] = {};
+  for (__m512i& s : sum) asm volatile("" : "+v"(s));
   __m512i x = _mm512_set1_epi32(0x01010101);
   for (int64_t i = 0; i < kRounds; ++i) {
     asm volatile("" : "+v"(x));
@@ -59,6 +61,7 @@ __attribute__((target("avx512f,avx512vnni"))) void run_int8() {
 
 __attribute__((target("avx512f"))) void run_f32_avx512() {
   __m512 sum[kChains] = {};
+  for (__m512& s : sum) asm volatile("" : "+v"(s));  // or the chains would be found equal
   __m512 x = _mm512_set1_ps(1);
   for (int64_t i = 0; i < kRounds; ++i) {
     asm volatile("" : "+v"(x));
@@ -70,6 +73,7 @@ __attribute__((target("avx512f"))) void run_f32_avx512() {
 
 __attribute__((target("avx2,fma"))) void run_f32_avx2() {
   __m256 sum[12] = {};  // twice 12 of 24: there are 16 registers
+  for (__m256& s : sum) asm volatile("" : "+x"(s));
   __m256 x = _mm256_set1_ps(1);
   for (int64_t i = 0; i < 2 * kRounds; ++i) {
     asm volatile("" : "+x"(x));

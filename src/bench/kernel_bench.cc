@@ -35,8 +35,11 @@ class RandomWeight {
     const int64_t row_bytes =
         dtype == DType::kI8 ? shape.cols / 2 : shape.cols * dtype_bytes(dtype);
     codes_.resize(static_cast<size_t>(shape.rows * row_bytes / 8));
-    // Bits that no type takes for infinity or NaN, nor for a bf16 out of the ordinary.
-    for (uint64_t& word : codes_) word = random() & 0xbf7fbf7fbf7fbf7fULL;
+    // Codes without the NaN of E4M3; for bf16, magnitudes in [2^-7, 2).
+    const bool is_bf16 = dtype == DType::kBF16;
+    for (uint64_t& word : codes_)
+      word = is_bf16 ? (random() & 0x83ff83ff83ff83ffULL) | 0x3c003c003c003c00ULL
+                     : random() & 0xbfbfbfbfbfbfbfbfULL;
     bytes_ = shape.rows * row_bytes;
     view_ = {dtype, shape.rows, shape.cols, codes_.data(), nullptr};
     if (dtype == DType::kBF16) return;

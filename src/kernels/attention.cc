@@ -1,14 +1,6 @@
 #include "kernels/attention.h"
 
-#if __has_include("kernels/cpu/attention.h")
 #include "kernels/cpu/attention.h"
-#else
-namespace fathom::kernels::cpu {
-static void attention(const Context&, const AttentionArgs& args) {
-  ref::attention(args);
-}
-}  // namespace fathom::kernels::cpu
-#endif
 
 namespace fathom::kernels {
 namespace {
