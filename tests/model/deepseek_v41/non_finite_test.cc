@@ -1,4 +1,4 @@
-// A number that is not finite stops the request where it first appears, by name.
+// Topic: a number that is not finite stops the request where it first appears, by name.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The same bits whatever the threads, the cutting of a prompt, the company in a step, what ran
+// Topic: the same bits whatever the threads, the cutting of a prompt, the company in a step, what ran
 // before, and the kernels (promise P2), in the `reference` policy.
 #include <gtest/gtest.h>
 
