@@ -1,5 +1,5 @@
-// Topic: the same bits whatever the threads, the cutting of a prompt, the company in a step, what ran
-// before, and the kernels (promise P2), in the `reference` policy.
+// Topic: the same bits whatever the threads, the cutting of a prompt, the company in a step, what
+// ran before, and the kernels (promise P2), in the `reference` policy.
 #include <gtest/gtest.h>
 
 #include <cstring>
