@@ -8,8 +8,15 @@
 namespace fathom::kernels::ref {
 namespace {
 
-double gate_of(const EngramInjectArgs& args, std::span<const float> x, std::span<const float> key,
-               int64_t first) {
+float inverse_rms(double sum_sq, double width, float eps) {
+  const float variance = static_cast<float>(sum_sq / width) + eps;
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance)));
+}
+
+// Double sums, then the model's own f32 steps: x + gate · value may cancel, and what is left shows
+// the last place of the gate.
+float gate_of(const EngramInjectArgs& args, std::span<const float> x, std::span<const float> key,
+              int64_t first) {
   double dot = 0;
   double x_sq = 0;
   double key_sq = 0;
@@ -20,9 +27,12 @@ double gate_of(const EngramInjectArgs& args, std::span<const float> x, std::span
     key_sq += static_cast<double>(key[d]) * key[d];
   }
   const double width = static_cast<double>(x.size());
-  dot /= std::sqrt(x_sq / width + args.norm_eps) * std::sqrt(key_sq / width + args.norm_eps);
-  dot /= std::sqrt(width);
-  return sigmoid(std::copysign(std::sqrt(std::max(std::fabs(dot), 1e-6)), dot));
+  const float norm =
+      inverse_rms(x_sq, width, args.norm_eps) * inverse_rms(key_sq, width, args.norm_eps);
+  const float similarity =
+      static_cast<float>(dot) * norm * static_cast<float>(1.0 / std::sqrt(width));
+  const float root = std::sqrt(std::max(std::fabs(similarity), 1e-6f));
+  return static_cast<float>(sigmoid(std::copysign(root, similarity)));
 }
 
 }  // namespace
@@ -36,7 +46,7 @@ void engram_inject(const EngramInjectArgs& args) {
     for (int64_t s = 0; s < streams; ++s) {
       const auto x = args.x.row(t).subspan(s * width, width);
       const auto key = args.kv.row(t).subspan(s * width, width);
-      const float gate = is_dead ? 0.0f : static_cast<float>(gate_of(args, x, key, s * width));
+      const float gate = is_dead ? 0.0f : gate_of(args, x, key, s * width);
       args.gate.row(t)[s] = gate;
       for (int64_t d = 0; d < width; ++d) x[d] = round_if(args.round_bf16, x[d] + gate * value[d]);
     }

@@ -14,7 +14,7 @@ FATHOM_INLINE float sigmoid_one(float x) {
   return lanes[0];
 }
 
-// Divides each column, then says nothing of the rows; the last step of every iteration.
+// Each column is divided by its sum; the last step of every iteration.
 FATHOM_INLINE void normalise_columns(float* c, int64_t streams, float eps) {
   for (int64_t k = 0; k < streams; ++k) {
     float sum = c[k];
