@@ -40,7 +40,7 @@ struct HttpServer::Impl {
   asio::awaitable<void> run_connection(std::shared_ptr<Connection> connection, std::string peer,
                                        bool is_reserved);
   void evict_idle_reserved();
-  void close_all(bool idle_only);
+  void close_all();
 
   asio::io_context io{1};
   tcp::acceptor acceptor;
@@ -121,11 +121,10 @@ void HttpServer::Impl::evict_idle_reserved() {
   reserved.erase(idle);
 }
 
-void HttpServer::Impl::close_all(bool idle_only) {
+void HttpServer::Impl::close_all() {
   for (auto* list : {&connections, &reserved})
     for (const auto& weak : *list)
-      if (const auto connection = weak.lock(); connection && (!idle_only || connection->is_idle()))
-        connection->close();
+      if (const auto connection = weak.lock()) connection->close();
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -144,10 +143,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const ListenOptions& optio
   if (!ec) impl->acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) impl->acceptor.bind(endpoint, ec);
   if (!ec) impl->acceptor.listen(1024, ec);
+  if (!ec) impl->port = impl->acceptor.local_endpoint(ec).port();
   if (ec)
     return error(Code::kUnavailable, "cannot listen on {} port {}: {}", options.host, options.port,
                  ec.message());
-  impl->port = impl->acceptor.local_endpoint().port();
   asio::co_spawn(impl->io, impl->accept_loop(), asio::detached);
   impl->thread = std::thread([raw = impl.get()] { raw->io.run(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -157,21 +156,13 @@ HttpServer::~HttpServer() {
   asio::post(impl_->io, [this] {
     error_code ignored;
     impl_->acceptor.close(ignored);
-    impl_->close_all(/*idle_only=*/false);
+    impl_->close_all();
   });
   impl_->thread.join();  // run() ends when the last coroutine has
 }
 
 int HttpServer::port() const {
   return impl_->port;
-}
-
-void HttpServer::stop_accepting() {
-  asio::post(impl_->io, [this] {
-    error_code ignored;
-    impl_->acceptor.close(ignored);
-    impl_->close_all(/*idle_only=*/true);
-  });
 }
 
 }  // namespace fathom::server

@@ -26,7 +26,6 @@ class HttpServer {
   ~HttpServer();  // closes every connection
 
   int port() const;
-  void stop_accepting();  // and closes connections that wait for a request
 
  private:
   struct Impl;
