@@ -144,7 +144,8 @@ InspectMemory forecast_memory(const TextConfig& text, const InspectReport& repor
 }  // namespace
 
 int64_t peak_bytes(const InspectMemory& memory, int64_t routed_tokens, int64_t state_tokens) {
-  return memory.dense + std::min(memory.experts_all, routed_tokens * memory.experts_per_token) +
+  return memory.dense + memory.vision +
+         std::min(memory.experts_all, routed_tokens * memory.experts_per_token) +
          memory.state_fixed + state_tokens * memory.state_per_token;
 }
 

@@ -37,7 +37,7 @@ struct InspectLayer {
 // Bytes of memory. A forecast for one sequence in the reference policy, from the shapes alone.
 struct InspectMemory {
   int64_t dense = 0;              // weights that every token reads, resident after a load
-  int64_t vision = 0;             // the same for every picture
+  int64_t vision = 0;             // loaded too, read by every picture
   int64_t experts_per_token = 0;  // routed experts of one token, all layers
   int64_t experts_all = 0;
   int64_t engram_tables = 0;    // of which a token reads a few dozen rows

@@ -45,7 +45,7 @@ void append_memory(const InspectReport& report, std::string* out) {
   *out += "\nmemory forecast, one sequence\n";
   const std::pair<const char*, int64_t> lines[] = {
       {"weights that every token reads", m.dense},
-      {"vision weights, once a picture came", m.vision},
+      {"vision weights", m.vision},
       {"routed experts of one token", m.experts_per_token},
       {"routed experts, all", m.experts_all},
       {"Engram tables (a few dozen rows a token)", m.engram_tables},
