@@ -24,7 +24,9 @@ void decode_fp8_rows(MatrixView<const uint8_t> codes, MatrixView<const uint8_t> 
       y.row(t)[c] = values[codes.row(t)[c]] * e8m0_to_f32(scales.row(t)[c / 32]);
 }
 
-void engram_inject(const Context& context, const EngramInjectArgs& args) {
+namespace {
+
+void check_inject(const EngramInjectArgs& args) {
   const int64_t streams = args.gate.cols;
   const int64_t width = args.x.cols / streams;
   FATHOM_CHECK(args.x.cols == streams * width && args.kv.cols == (streams + 1) * width &&
@@ -33,24 +35,46 @@ void engram_inject(const Context& context, const EngramInjectArgs& args) {
                    static_cast<int64_t>(args.k_weight.size()) == args.x.cols,
                "{} streams: x [{}, {}], kv [{}, {}], weights [{}] and [{}]", streams, args.x.rows,
                args.x.cols, args.kv.rows, args.kv.cols, args.q_weight.size(), args.k_weight.size());
-  if (context.isa == Isa::kRef) return ref::engram_inject(args);
-  const auto gate_of = FATHOM_PICK(context.isa, engram_gate);
-  const auto inject_row = FATHOM_PICK(context.isa, engram_inject_row);
-  for_row_ranges(context, args.x.rows, args.x.cols * 4, [&](int64_t first, int64_t count) {
-    for (int64_t t = first; t < first + count; ++t) {
-      const bool is_dead = !args.is_dead.empty() && args.is_dead[t];
-      const float* kv = args.kv.row(t).data();
-      for (int64_t s = 0; s < streams; ++s) {
-        const int64_t at = s * width;
-        float* x = args.x.row(t).data() + at;
-        const float gate = is_dead ? 0.0f
-                                   : gate_of(x, kv + at, args.q_weight.data() + at,
-                                             args.k_weight.data() + at, width, args.norm_eps);
-        args.gate.row(t)[s] = gate;
-        inject_row(x, kv + streams * width, gate, width, args.round_bf16);
-      }
-    }
+}
+
+// Runs stream(t, s, first channel of s) for every token and stream on the pool.
+template <typename Stream>
+void for_streams(const Context& context, const EngramInjectArgs& args, const Stream& stream) {
+  const int64_t streams = args.gate.cols;
+  for_row_ranges(context, args.x.rows, args.x.cols * 2, [&](int64_t first, int64_t count) {
+    for (int64_t t = first; t < first + count; ++t)
+      for (int64_t s = 0; s < streams; ++s) stream(t, s, s * (args.x.cols / streams));
   });
+}
+
+}  // namespace
+
+void engram_gate(const Context& context, const EngramInjectArgs& args) {
+  check_inject(args);
+  if (context.isa == Isa::kRef) return ref::engram_gate(args);
+  const auto gate_of = FATHOM_PICK(context.isa, engram_gate_stream);
+  for_streams(context, args, [&](int64_t t, int64_t s, int64_t at) {
+    const bool is_dead = !args.is_dead.empty() && args.is_dead[t];
+    args.gate.row(t)[s] =
+        is_dead ? 0.0f
+                : gate_of(&args.x.row(t)[at], &args.kv.row(t)[at], &args.q_weight[at],
+                          &args.k_weight[at], args.x.cols / args.gate.cols, args.norm_eps);
+  });
+}
+
+void engram_add_value(const Context& context, const EngramInjectArgs& args) {
+  check_inject(args);
+  if (context.isa == Isa::kRef) return ref::engram_add_value(args);
+  const auto add_value = FATHOM_PICK(context.isa, engram_inject_row);
+  for_streams(context, args, [&](int64_t t, int64_t s, int64_t at) {
+    add_value(&args.x.row(t)[at], &args.kv.row(t)[args.x.cols], args.gate.row(t)[s],
+              args.x.cols / args.gate.cols, args.round_bf16);
+  });
+}
+
+void engram_inject(const Context& context, const EngramInjectArgs& args) {
+  engram_gate(context, args);
+  engram_add_value(context, args);
 }
 
 }  // namespace fathom::kernels

@@ -33,8 +33,15 @@ struct EngramInjectArgs {
 };
 void engram_inject(const Context& context, const EngramInjectArgs& args);
 
+// The two halves of it, for a caller that taps or replaces the gate in between: what is left of a
+// sum that cancels shows the last place of the gate.
+void engram_gate(const Context& context, const EngramInjectArgs& args);  // writes gate only
+void engram_add_value(const Context& context,
+                      const EngramInjectArgs& args);  // reads gate, writes x
+
 namespace ref {
-void engram_inject(const EngramInjectArgs& args);
-}
+void engram_gate(const EngramInjectArgs& args);
+void engram_add_value(const EngramInjectArgs& args);
+}  // namespace ref
 
 }  // namespace fathom::kernels

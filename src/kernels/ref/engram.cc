@@ -37,18 +37,28 @@ float gate_of(const EngramInjectArgs& args, std::span<const float> x, std::span<
 
 }  // namespace
 
-void engram_inject(const EngramInjectArgs& args) {
+void engram_gate(const EngramInjectArgs& args) {
   const int64_t streams = args.gate.cols;
   const int64_t width = args.x.cols / streams;
   for (int64_t t = 0; t < args.x.rows; ++t) {
     const bool is_dead = !args.is_dead.empty() && args.is_dead[t];
-    const auto value = args.kv.row(t).subspan(streams * width, width);
     for (int64_t s = 0; s < streams; ++s) {
       const auto x = args.x.row(t).subspan(s * width, width);
       const auto key = args.kv.row(t).subspan(s * width, width);
-      const float gate = is_dead ? 0.0f : gate_of(args, x, key, s * width);
-      args.gate.row(t)[s] = gate;
-      for (int64_t d = 0; d < width; ++d) x[d] = round_if(args.round_bf16, x[d] + gate * value[d]);
+      args.gate.row(t)[s] = is_dead ? 0.0f : gate_of(args, x, key, s * width);
+    }
+  }
+}
+
+void engram_add_value(const EngramInjectArgs& args) {
+  const int64_t streams = args.gate.cols;
+  const int64_t width = args.x.cols / streams;
+  for (int64_t t = 0; t < args.x.rows; ++t) {
+    const auto value = args.kv.row(t).subspan(streams * width, width);
+    for (int64_t s = 0; s < streams; ++s) {
+      const auto x = args.x.row(t).subspan(s * width, width);
+      for (int64_t d = 0; d < width; ++d)
+        x[d] = round_if(args.round_bf16, x[d] + args.gate.row(t)[s] * value[d]);
     }
   }
 }

@@ -23,8 +23,8 @@ void rms_norm_row(const float* x, const float* weight, float* y, int64_t n, floa
   }
 }
 
-float engram_gate(const float* x, const float* key, const float* weight_q, const float* weight_k,
-                  int64_t n, float eps) {
+float engram_gate_stream(const float* x, const float* key, const float* weight_q,
+                         const float* weight_k, int64_t n, float eps) {
   Sum16 dot;
   Sum16 x_sq;
   Sum16 key_sq;

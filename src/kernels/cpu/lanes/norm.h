@@ -10,7 +10,7 @@ FATHOM_PER_ISA(
     void rms_norm_row(const float* x, const float* weight, float* y, int64_t n, float eps,
                       bool round);
     // The gate of one stream; `weight_q` and `weight_k` are multiplied first.
-    float engram_gate(const float* x, const float* key, const float* weight_q,
-                      const float* weight_k, int64_t n, float eps);
+    float engram_gate_stream(const float* x, const float* key, const float* weight_q,
+                             const float* weight_k, int64_t n, float eps);
     // x += gate · value
     void engram_inject_row(float* x, const float* value, float gate, int64_t n, bool round))
