@@ -136,8 +136,8 @@ asio::awaitable<bool> Connection::serve_one() {
     co_return false;
   }
   HeadVerdict verdict = shared_->handler.on_head(request_, is_reserved_);
-  const bool keep_alive =
-      parser.get().keep_alive() && !is_reserved_ && !shared_->handler.is_draining();
+  const bool wants_keep_alive = parser.get().keep_alive() && !is_reserved_;
+  const bool keep_alive = wants_keep_alive && !shared_->handler.is_draining();
   const bool has_body = body.plan.is_chunked || body.plan.content_bytes > 0;
   if (verdict.reply && (has_body || !keep_alive)) {
     co_await refuse(std::move(*verdict.reply), verdict.headers);
@@ -160,9 +160,11 @@ asio::awaitable<bool> Connection::serve_one() {
     request_.body.clear();
     shared_->handler.on_request(std::move(handed), exchange);
   }
-  const bool is_served = co_await answer(exchange, keep_alive, std::move(verdict.headers));
+  const bool is_served = co_await answer(exchange, wants_keep_alive, std::move(verdict.headers));
   release_body();
-  co_return is_served&& keep_alive;
+  // The drain may have begun since the head came.
+  const bool goes_on = is_served && wants_keep_alive && !shared_->handler.is_draining();
+  co_return goes_on;
 }
 
 // Until the buffer starts with a complete, well-formed head.
@@ -295,13 +297,14 @@ asio::awaitable<bool> Connection::write(std::string_view bytes) {
 // Sends what the exchange gets until its end. False when the client left or cannot follow.
 asio::awaitable<bool> Connection::answer(std::shared_ptr<Exchange> exchange, bool keep_alive,
                                          std::vector<Header> headers) {
-  const ResponseFrame frame{request_.is_http_1_0, keep_alive, request_.method == "HEAD",
-                            request_.request_id, std::move(headers)};
+  ResponseFrame frame{request_.is_http_1_0, keep_alive, request_.method == "HEAD",
+                      request_.request_id, std::move(headers)};
   bool is_stream = false;
   auto last_write = Clock::now();
   while (true) {
     Exchange::Outgoing out = exchange->take();
     std::string text;
+    frame.keep_alive = keep_alive && !shared_->handler.is_draining();
     if (out.response) text = response_text(*out.response, frame);
     if (out.begins_stream) text += stream_head_text(frame);
     is_stream |= out.begins_stream;
