@@ -12,6 +12,7 @@
 #include "bench/ceilings.h"
 #include "bench/kernel_bench.h"
 #include "bench/model_bench.h"
+#include "bench/server_bench.h"
 #include "kernels/context.h"
 
 namespace fathom::bench {
@@ -38,6 +39,7 @@ std::vector<Benchmark> all_benchmarks(const BenchOptions& options, const kernels
       {"decode", true, [=] { return bench_decode(model, ceilings); }},
       {"prefill", true, [=] { return bench_prefill(model, ceilings); }},
       {"first-token", true, [=] { return bench_first_token(model); }},
+      {"server", true, [=] { return bench_server(model.directory); }},
   };
 }
 

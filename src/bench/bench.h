@@ -12,7 +12,7 @@ namespace fathom::bench {
 
 struct BenchOptions {
   std::vector<std::string> names;  // of bench_names(); empty: all that need no missing model
-  std::string model_directory;     // for decode, prefill, first-token, load
+  std::string model_directory;     // for load, decode, prefill, first-token, server
   std::string isa;                 // empty: the best
   int threads = 0;                 // 0: as many as the machine has
   std::string build;               // build id for the JSON form
@@ -26,9 +26,10 @@ std::vector<std::string> bench_names();
 // kInvalidArgument for an unknown name, or one that needs a model directory when none was given.
 Result<std::vector<Figure>> run_bench(const BenchOptions& options);
 
-// Writes the JSON form; with `history_directory` also FILE there, named by date and build.
+// Writes the JSON form of figure.h.
 Status write_json(const std::vector<Figure>& figures, const Origin& origin,
                   const std::string& path);
+// DIRECTORY/DATE-BUILD.json
 std::string history_path(const std::string& directory, const Origin& origin);
 
 }  // namespace fathom::bench

@@ -1,4 +1,4 @@
-// The kernels of `linear`: every set of them gives the same bits, near the exact sum, whatever the
+// Topic: every set of kernels of `linear` gives the same bits, near the exact sum, whatever the
 // batch and the threads; scales and magnitudes at the ends of their ranges included.
 #include "kernels/cpu/gemm.h"
 
