@@ -97,7 +97,7 @@ Result<Figures> run_bench(const BenchOptions& options) {
     if (benchmark.needs_model && options.model_directory.empty()) {
       if (is_named)
         return error(Code::kInvalidArgument, "bench {} needs --model DIR", benchmark.name);
-      if (options.print) options.print(fmt::format("{:<44} needs --model DIR\n", benchmark.name));
+      if (options.print) options.print(fmt::format("{:<44} needs --model DIR", benchmark.name));
       continue;
     }
     Result<Figures> more = benchmark.run();

@@ -16,7 +16,7 @@ struct BenchOptions {
   std::string isa;                 // empty: the best
   int threads = 0;                 // 0: as many as the machine has
   std::string build;               // build id for the JSON form
-  // Called with each line of the table as it is known.
+  // Called with each line of the table as it is known; a line has no newline at its end.
   std::function<void(const std::string& line)> print;
 };
 

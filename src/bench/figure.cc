@@ -63,7 +63,7 @@ std::string machine_name() {
 }
 
 std::string table_header() {
-  return fmt::format("{:<44} {:>10} {:<9} {:>10} {:>7} {:>9}\n", "", "figure", "", "bound", "share",
+  return fmt::format("{:<44} {:>10} {:<9} {:>10} {:>7} {:>9}", "", "figure", "", "bound", "share",
                      "target");
 }
 
@@ -74,9 +74,9 @@ std::string table_line(const Figure& figure) {
   else if (figure.target > 0)
     target = fmt::format(">= {:.0f} %", figure.target * 100);
   const std::string share = figure.bound > 0 ? fmt::format("{:.0f} %", figure.share * 100) : "";
-  return fmt::format(
-      "{:<44} {:>10} {:<9} {:>10} {:>7} {:>9}{}\n", figure.name, number(figure.value), figure.unit,
-      figure.bound > 0 ? number(figure.bound) : "", share, target, figure.met ? "" : "  missed");
+  return fmt::format("{:<44} {:>10} {:<9} {:>10} {:>7} {:>9}{}", figure.name, number(figure.value),
+                     figure.unit, figure.bound > 0 ? number(figure.bound) : "", share, target,
+                     figure.met ? "" : "  missed");
 }
 
 std::string to_json(const std::vector<Figure>& figures, const Origin& origin) {
