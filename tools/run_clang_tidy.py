@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -41,7 +42,9 @@ def key_of(entry, deps, hashes):
             hashes[path] = hashlib.sha256(path.read_bytes()).hexdigest()
         return hashes[path]
     parts = [digest(ROOT / ".clang-tidy"), entry["file"].removeprefix(str(ROOT))]
-    parts += [digest(p) for p in sorted(set(deps.get(entry["output"], []))) if p.exists()]
+    output = shlex.split(entry["command"])
+    output = output[output.index("-o") + 1]
+    parts += [digest(p) for p in sorted(set(deps.get(output, []))) if p.exists()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

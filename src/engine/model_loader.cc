@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "io/mapping_fault.h"
 #include "kernels/isa.h"
 #include "kernels/policy.h"
 #include "model/deepseek_v41/checkpoint.h"
@@ -44,6 +45,7 @@ Status add_chat(const LoadModelOptions& options, LoadedModel* loaded) {
 }  // namespace
 
 Result<LoadedModel> load_model(const LoadModelOptions& options, ThreadPool& pool) {
+  explain_mapping_faults();
   FATHOM_ASSIGN(std::unique_ptr<v41::Checkpoint> opened, v41::Checkpoint::open(options.directory));
   const std::shared_ptr<v41::Checkpoint> checkpoint = std::move(opened);
   for (const std::string& notice : checkpoint->notices()) log(LogLevel::kInfo, "{}", notice);

@@ -10,9 +10,9 @@
 
 namespace fathom {
 
-// Installs the handler. Called once, by cli's main, before any model is opened. The process then
-// leaves with exit code 1 and a line on stderr. A SIGBUS outside of any MappedFile keeps its
-// default effect.
+// Installs the handler. Called by load_model before it opens anything; again is harmless. The
+// process then leaves with exit code 1 and a line on stderr. A SIGBUS outside of any MappedFile
+// keeps its default effect.
 void explain_mapping_faults();
 
 // Exit code of a process that ended that way.

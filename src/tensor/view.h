@@ -25,9 +25,7 @@ struct MatrixView {
   // A view of T is a view of const T.
   operator MatrixView<const T>() const { return {data, rows, cols, stride}; }  // NOLINT
 
-  std::span<T> row(int64_t r) const {
-    return {data + r * stride, static_cast<size_t>(cols)};
-  }
+  std::span<T> row(int64_t r) const { return {data + r * stride, static_cast<size_t>(cols)}; }
   MatrixView rows_from(int64_t first, int64_t count) const {
     FATHOM_CHECK(first >= 0 && count >= 0 && first + count <= rows, "rows {}+{} of {}", first,
                  count, rows);
@@ -38,7 +36,8 @@ struct MatrixView {
 // A weight as the checkpoint stores it: y = x · Wᵀ with W [rows, cols] = [out, in].
 //   kBF16, kF32       data only
 //   kF8E4M3           scales E8M0 [ceil(rows/32), ceil(cols/32)]
-//   kI8 (packed FP4)  data [rows, cols/2] bytes, low nibble = even column; scales E8M0 [rows, cols/32]
+//   kI8 (packed FP4)  data [rows, cols/2] bytes, low nibble = even column;
+//                     scales E8M0 [rows, cols/32]
 // Points into the mapped shard; valid as long as its checkpoint (experts: as long as the pin).
 struct WeightView {
   DType dtype = DType::kBF16;

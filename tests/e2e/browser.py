@@ -51,7 +51,7 @@ def open_page(driver, url):
 
 
 def ask(driver, text):
-    """Types the text and sends it with Enter, as a person does. New lines go in with Shift+Enter."""
+    """Types the text and sends it with Enter, as a person does; Shift+Enter makes new lines."""
     box = driver.find_element(By.ID, "prompt")
     for index, line in enumerate(text.split("\n")):
         if index:
@@ -63,7 +63,8 @@ def ask(driver, text):
 
 def wait_answer(driver, seconds=WAIT_S):
     """Waits until no answer is in progress; returns the last answer's visible text."""
-    wait_for("the end of the answer", lambda: driver.find_element(By.ID, "send").is_displayed() and
+    wait_for("the end of the answer",
+             lambda: driver.find_element(By.ID, "send").is_displayed() and
              driver.find_elements(By.CSS_SELECTOR, ".turn.assistant footer *"), seconds)
     return driver.find_elements(By.CSS_SELECTOR, ".turn.assistant .answer")[-1].text
 

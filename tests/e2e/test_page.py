@@ -27,9 +27,11 @@ HOSTILE = [
     "```html\n<script>window.PWNED=1</script>\n```",
     "`<img src=x onerror=window.PWNED=1>` and **<b onclick=window.PWNED=1>x</b>**",
     "| a | b |\n|---|---|\n| <img src=x onerror=window.PWNED=1> | [x](vbscript:y) |",
-    "> <script>window.PWNED=1</script>\n\n- <svg/onload=window.PWNED=1>\n- \u202etxt.exe\u0000\u001b[2J",
+    "> <script>window.PWNED=1</script>\n\n- <svg/onload=window.PWNED=1>\n"
+    "- \u202etxt.exe\u0000\u001b[2J",
     "</div></article></main><script>window.PWNED=1</script>",
-    "<a href=\"http://203.0.113.1/\" onmouseover=window.PWNED=1>hover</a> <meta http-equiv=refresh content=0>",
+    "<a href=\"http://203.0.113.1/\" onmouseover=window.PWNED=1>hover</a> "
+    "<meta http-equiv=refresh content=0>",
 ]
 HUGE = ["*" * 100_000, "[" * 100_000, "`" * 99_999, "> " * 20_000 + "x", "a" * 300_000,
         "- x\n" * 5_000, "|a" * 20_000 + "\n" + "|-" * 20_000, "<" * 100_000]

@@ -8,6 +8,7 @@ export class ApiError extends Error {
   }
 }
 
+const BROKEN = "The connection broke before the answer was complete.";
 const PLAIN = {
   401: "The server wants an API key. Enter it below the message box and send again.",
   403: "The server does not accept requests from this page's address.",
@@ -25,7 +26,8 @@ async function error_of(response) {
   }
   const plain = PLAIN[response.status];
   if (plain) return new ApiError(plain, response.status);
-  return new ApiError(detail || `The server answered with status ${response.status}.`, response.status);
+  const text = detail || `The server answered with status ${response.status}.`;
+  return new ApiError(text, response.status);
 }
 
 function headers(key) {
@@ -97,8 +99,8 @@ export async function stream_answer({ messages, thinking, key, signal }, on) {
     }
   } catch (error) {
     if (error.name === "AbortError" || error instanceof ApiError) throw error;
-    throw new ApiError("The connection broke before the answer was complete.");
+    throw new ApiError(BROKEN);
   }
-  if (!result.finish_reason) throw new ApiError("The connection broke before the answer was complete.");
+  if (!result.finish_reason) throw new ApiError(BROKEN);
   return result;
 }

@@ -60,7 +60,8 @@ function api_messages() {
 function describe({ usage, timings, finish_reason }) {
   const parts = [];
   if (usage) parts.push(`${usage.prompt_tokens} tokens read, ${usage.completion_tokens} written`);
-  if (timings?.predicted_per_second) parts.push(`${timings.predicted_per_second.toFixed(1)} tokens/s`);
+  const rate = timings?.predicted_per_second;
+  if (rate) parts.push(`${rate.toFixed(1)} tokens/s`);
   if (timings?.prompt_ms) parts.push(`first after ${(timings.prompt_ms / 1000).toFixed(2)} s`);
   if (finish_reason === "length") parts.push("cut off at the length limit");
   return parts.join(" · ");
@@ -69,7 +70,8 @@ function describe({ usage, timings, finish_reason }) {
 function explain(error) {
   if (error.name === "AbortError") return "";
   if (error.status === 401) $("key-label").hidden = false;
-  return error instanceof ApiError ? error.message : `Something went wrong in this page: ${error.message}`;
+  if (error instanceof ApiError) return error.message;
+  return `Something went wrong in this page: ${error.message}`;
 }
 
 function set_running(controller) {
@@ -206,8 +208,8 @@ function set_up_theme() {
   };
   apply(localStorage.getItem("theme"));
   $("theme").addEventListener("click", () => {
-    const is_dark = document.documentElement.dataset.theme === "dark" ||
-      (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    const chosen = document.documentElement.dataset.theme;
+    const is_dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     const theme = is_dark ? "light" : "dark";
     localStorage.setItem("theme", theme);
     apply(theme);

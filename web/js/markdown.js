@@ -125,7 +125,8 @@ function list(lines, depth) {
 
 // A list item of one paragraph is shown without the paragraph's margins.
 function tight(nodes) {
-  return nodes.length && nodes[0].nodeName === "P" ? [...nodes[0].childNodes, ...nodes.slice(1)] : nodes;
+  if (nodes[0]?.nodeName !== "P") return nodes;
+  return [...nodes[0].childNodes, ...nodes.slice(1)];
 }
 
 function take_while(lines, from, keep) {
@@ -160,15 +161,16 @@ function blocks(lines, depth) {
       const inner = lines.slice(start, at).map((text) => text.replace(QUOTE, ""));
       nodes.push(element("blockquote", ...blocks(inner, depth + 1)));
     } else if (ITEM.test(line)) {
-      at = take_while(lines, at, (text, i) => ITEM.test(text) || /^ {2,}\S/.test(text) ||
-        (!text.trim() && i + 1 < lines.length && (ITEM.test(lines[i + 1]) || /^ {2,}\S/.test(lines[i + 1]))));
+      const belongs = (text = "") => ITEM.test(text) || /^ {2,}\S/.test(text);
+      at = take_while(lines, at, (text, i) =>
+        belongs(text) || (!text.trim() && belongs(lines[i + 1])));
       nodes.push(list(lines.slice(start, at), depth));
     } else if (line.includes("|") && at + 1 < lines.length && TABLE_RULE.test(lines[at + 1])) {
       at = take_while(lines, at, (text) => text.includes("|"));
       nodes.push(table(lines.slice(start, at)));
     } else {
-      at = take_while(lines, at + 1, (text) => text.trim() && !FENCE.test(text) && !HEADING.test(text) &&
-        !QUOTE.test(text) && !ITEM.test(text));
+      const starts_block = (text) => [FENCE, HEADING, QUOTE, ITEM].some((form) => form.test(text));
+      at = take_while(lines, at + 1, (text) => text.trim() && !starts_block(text));
       nodes.push(element("p", ...with_breaks(lines.slice(start, at))));
     }
   }

@@ -1,4 +1,4 @@
-// Pictures that wait to be sent: chosen, dropped or pasted; shown as thumbnails with a remove button.
+// Pictures that wait to be sent: chosen, dropped or pasted; thumbnails with a remove button.
 
 const BYTES_MAX = 20 * 1024 * 1024; // the server's limit of one picture (HTTP API 11.3)
 const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
@@ -23,7 +23,7 @@ export class PictureTray {
   async add(files) {
     for (const file of files) {
       if (!TYPES.includes(file.type)) {
-        this.complain(`“${file.name}” is not a picture this model reads: PNG, JPEG, WebP and GIF work.`);
+        this.complain(`“${file.name}” cannot be read: PNG, JPEG, WebP and GIF pictures work.`);
       } else if (file.size > BYTES_MAX) {
         this.complain(`“${file.name}” is larger than 20 MB.`);
       } else {

@@ -98,15 +98,18 @@ Status inject_engram(const Pass& pass, int32_t layer, Step& step) {
   pass.ops.quantised_linear(e, weights.wkv, kv);
   FATHOM_TRY(pass.taps.pass(layer, "engram.kv", kv));
   const auto weight_count = static_cast<size_t>(config.hc_mult * config.hidden_size);
-  kernels::engram_inject(pass.ops.context(), {.x = step.streams,
-                                              .kv = kv,
-                                              .q_weight = {weights.q_weight.data, weight_count},
-                                              .k_weight = {weights.k_weight.data, weight_count},
-                                              .is_dead = step.is_picture(),
-                                              .norm_eps = static_cast<float>(config.rms_norm_eps),
-                                              .gate = gate,
-                                              .round_bf16 = pass.ops.rounds()});
-  return pass.taps.pass(layer, "engram.gate", gate);
+  const kernels::EngramInjectArgs inject = {.x = step.streams,
+                                            .kv = kv,
+                                            .q_weight = {weights.q_weight.data, weight_count},
+                                            .k_weight = {weights.k_weight.data, weight_count},
+                                            .is_dead = step.is_picture(),
+                                            .norm_eps = static_cast<float>(config.rms_norm_eps),
+                                            .gate = gate,
+                                            .round_bf16 = pass.ops.rounds()};
+  kernels::engram_gate(pass.ops.context(), inject);
+  FATHOM_TRY(pass.taps.pass(layer, "engram.gate", gate));
+  kernels::engram_add_value(pass.ops.context(), inject);
+  return Status::ok();
 }
 
 }  // namespace fathom::v41
