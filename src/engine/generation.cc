@@ -122,18 +122,16 @@ Status Generation::forward(std::span<const InputToken> tokens) {
   const auto prompt_count = static_cast<int64_t>(inputs_.size());
   const int64_t first = sequence_.state->token_count();
   const SequenceRows rows{sequence_.state.get(), tokens, std::max(first, prompt_count - 1)};
-  std::vector<float> logits;
-  if (Status status = loaded_.model->forward({&rows, 1}, &signals_.must_stop, &logits);
+  if (Status status = loaded_.model->forward({&rows, 1}, &signals_.must_stop, &logits_);
       !status.is_ok()) {
     sequence_.state.reset();  // undefined after a failure
     return status;
   }
   on_step_();
-  const auto vocab_count = static_cast<size_t>(loaded_.model->info().vocab_count);
-  if (logits.size() >= vocab_count) {
-    logits.erase(logits.begin(), logits.end() - static_cast<int64_t>(vocab_count));
-    logits_ = std::move(logits);
-  }
+  FATHOM_CHECK(sequence_.state->token_count() < prompt_count ||
+                   std::ssize(logits_) == loaded_.model->info().vocab_count,
+               "{} logits of the last position, the vocabulary has {}", logits_.size(),
+               loaded_.model->info().vocab_count);
   return Status::ok();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 
@@ -14,35 +15,55 @@ namespace {
 // vocabulary that fits memory: below the resolution of the draw.
 constexpr double kLogWeightMin = -50.0;
 
-// Largest value; lanes let the compiler use vector instructions without reordering promises.
-float max_of(std::span<const float> values) {
-  constexpr size_t kLanes = 16;
-  std::array<float, kLanes> best;
-  best.fill(-INFINITY);
-  size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      best[lane] = values[i + lane] > best[lane] ? values[i + lane] : best[lane];
-  float result = *std::max_element(best.begin(), best.end());
-  for (; i < values.size(); ++i) result = std::max(result, values[i]);
-  return result;
+// Four floats that any x86-64 handles at once; other machines' compilers split them.
+using Floats = float __attribute__((vector_size(16)));
+
+struct Peak {
+  float logit = -INFINITY;  // the largest
+  TokenId token = 0;        // the first that has it
+  bool all_finite = true;
+};
+
+// One pass over the vocabulary, in blocks, so that the place of the peak is looked for in one only.
+Peak find_peak(std::span<const float> logits) {
+  constexpr size_t kLanes = 16, kBlock = 1024;
+  Peak peak;
+  size_t peak_block = 0;
+  float differences = 0;  // x - x is 0 for a finite x and NaN for the rest
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, logits.size());
+    std::array<Floats, kLanes / 4> best, sum{};
+    best.fill(Floats{} - INFINITY);
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes)
+      for (size_t lane = 0; lane < best.size(); ++lane) {
+        Floats x;
+        std::memcpy(&x, &logits[i + 4 * lane], sizeof x);
+        best[lane] = x > best[lane] ? x : best[lane];
+        sum[lane] += x - x;
+      }
+    float block_best = -INFINITY;
+    for (; i < end; ++i) {
+      block_best = std::max(block_best, logits[i]);
+      differences += logits[i] - logits[i];
+    }
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      block_best = std::max(block_best, best[lane / 4][lane % 4]);
+      differences += sum[lane / 4][lane % 4];
+    }
+    if (block_best <= peak.logit) continue;
+    peak.logit = block_best;
+    peak_block = begin;
+  }
+  peak.all_finite = differences == 0;
+  const auto from = logits.begin() + static_cast<int64_t>(peak_block);
+  peak.token = static_cast<TokenId>(std::find(from, logits.end(), peak.logit) - logits.begin());
+  return peak;
 }
 
-// x - x is 0 for a finite x and NaN for the rest, so one sum finds any of them.
-bool all_finite(std::span<const float> values) {
-  constexpr size_t kLanes = 16;
-  std::array<float, kLanes> sum{};
-  size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) sum[lane] += values[i + lane] - values[i + lane];
-  float total = 0;
-  for (float lane_sum : sum) total += lane_sum;
-  for (; i < values.size(); ++i) total += values[i] - values[i];
-  return total == 0;
-}
-
-TokenId first_index_of(std::span<const float> values, float wanted) {
-  return static_cast<TokenId>(std::find(values.begin(), values.end(), wanted) - values.begin());
+bool changes_logits(const SamplingParams& params) {
+  return !params.logit_bias.empty() || params.frequency_penalty != 0 ||
+         params.presence_penalty != 0 || params.repetition_penalty != 1;
 }
 
 // More likely first; equal ones by id.
@@ -100,7 +121,7 @@ void Sampler::apply_penalties(std::span<float> logits, const SamplingContext& co
 }
 
 void Sampler::add_logprobs(std::span<const float> logits, SampledToken* out) const {
-  const double max_logit = max_of(logits);
+  const double max_logit = find_peak(logits).logit;
   double sum = 0;
   for (float logit : logits) {
     const double log_weight = logit - max_logit;
@@ -122,12 +143,8 @@ void Sampler::add_logprobs(std::span<const float> logits, SampledToken* out) con
   }
 }
 
-TokenId Sampler::draw(std::span<const float> logits, int64_t position) {
+TokenId Sampler::draw(std::span<const float> logits, float max_logit, int64_t position) {
   const SamplingParams& params = options_.params;
-  const float max_logit = max_of(logits);
-  if (params.temperature <= 0 || params.top_k == 1 || params.top_p <= 0)
-    return first_index_of(logits, max_logit);
-
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
     const double log_weight = (static_cast<double>(logits[i]) - max_logit) / params.temperature;
@@ -174,15 +191,22 @@ TokenId Sampler::draw(std::span<const float> logits, int64_t position) {
 }
 
 Result<SampledToken> Sampler::pick(std::span<float> logits, const SamplingContext& context) {
-  if (!all_finite(logits))
+  Peak peak = find_peak(logits);
+  if (!peak.all_finite)
     return error(Code::kInternal, "the model gave a logit that is not finite (answer token {})",
                  context.generated.size());
   SampledToken out;
   std::vector<float> raw;
   if (options_.wants_logprobs) raw.assign(logits.begin(), logits.end());
-  apply_bias(logits, context);
-  apply_penalties(logits, context);
-  out.token = draw(logits, static_cast<int64_t>(context.generated.size()));
+  if (changes_logits(options_.params)) {
+    apply_bias(logits, context);
+    apply_penalties(logits, context);
+    peak = find_peak(logits);
+  }
+  const SamplingParams& params = options_.params;
+  const bool takes_peak = params.temperature <= 0 || params.top_k == 1 || params.top_p <= 0;
+  out.token = takes_peak ? peak.token
+                         : draw(logits, peak.logit, static_cast<int64_t>(context.generated.size()));
   if (options_.wants_logprobs) add_logprobs(raw, &out);
   return out;
 }

@@ -74,7 +74,7 @@ class Sampler {
   void apply_bias(std::span<float> logits, const SamplingContext& context);
   void apply_penalties(std::span<float> logits, const SamplingContext& context);
   void add_logprobs(std::span<const float> logits, SampledToken* out) const;
-  TokenId draw(std::span<const float> logits, int64_t position);
+  TokenId draw(std::span<const float> logits, float max_logit, int64_t position);
   bool is_protected(TokenId token) const;
 
   const SamplerOptions options_;
