@@ -190,20 +190,17 @@ __m512 rounded_to_bf16(__m512 value) {
 }
 
 void finish(const FinishArgs& args) {
-  int64_t n = 0;
-  for (; n + 16 <= args.count; n += 16) {
+  for (int64_t n = 0; n < args.count; n += 16) {
+    const int64_t count = args.count - n < 16 ? args.count - n : 16;
+    const auto present = static_cast<__mmask16>((1u << count) - 1);
     __m512 lanes[16];
-    for (int i = 0; i < 16; ++i) lanes[i] = _mm512_loadu_ps(args.total + (n + i) * kDotLanes);
+    for (int i = 0; i < 16; ++i)
+      lanes[i] =
+          i < count ? _mm512_loadu_ps(args.total + (n + i) * kDotLanes) : _mm512_setzero_ps();
     __m512 y = sum_lanes_of_16(lanes);
-    if (args.bias) y = _mm512_add_ps(y, _mm512_loadu_ps(args.bias + n));
-    _mm512_storeu_ps(args.y + n, args.round_bf16 ? rounded_to_bf16(y) : y);
+    if (args.bias) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(present, args.bias + n));
+    _mm512_mask_storeu_ps(args.y + n, present, args.round_bf16 ? rounded_to_bf16(y) : y);
   }
-  if (n < args.count)
-    portable::finish({.total = args.total + n * kDotLanes,
-                      .bias = args.bias ? args.bias + n : nullptr,
-                      .count = args.count - n,
-                      .round_bf16 = args.round_bf16,
-                      .y = args.y + n});
 }
 
 }  // namespace

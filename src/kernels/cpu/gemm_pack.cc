@@ -79,8 +79,14 @@ ScaleRange scale_range(const WeightBlock& block) {
   ScaleRange range;
   const int64_t step = block.weight.dtype == DType::kF8E4M3 ? 32 : 1;
   const int64_t end = block.row + block.rows;
+  const int64_t count = divide_up(block.cols, 32);
+  if (block.cols == block.weight.cols) {  // scale rows follow one another without a gap
+    const int64_t scale_rows = divide_up(end, step) - block.row / step;
+    range.include(scales_at(block.weight, block.row, 0), scale_rows * count);
+    return range;
+  }
   for (int64_t row = block.row; row < end; row = (row / step + 1) * step)
-    range.include(scales_at(block.weight, row, block.col), divide_up(block.cols, 32));
+    range.include(scales_at(block.weight, row, block.col), count);
   return range;
 }
 
