@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -43,12 +44,16 @@ std::vector<Benchmark> all_benchmarks(const BenchOptions& options, const kernels
   };
 }
 
-Status check_names(const BenchOptions& options) {
-  const std::vector<std::string> known = bench_names();
+// Before anything is measured.
+Status check_names(const BenchOptions& options, const std::vector<Benchmark>& known) {
   for (const std::string& name : options.names) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const Benchmark& each) { return each.name == name; });
+    if (found == known.end())
       return error(Code::kInvalidArgument, "there is no benchmark \"{}\"; choose from {}", name,
-                   fmt::join(known, ", "));
+                   fmt::join(bench_names(), ", "));
+    if (found->needs_model && options.model_directory.empty())
+      return error(Code::kInvalidArgument, "bench {} needs --model DIR", name);
   }
   return {};
 }
@@ -66,12 +71,17 @@ std::vector<std::string> bench_names() {
 }
 
 Result<Figures> run_bench(const BenchOptions& options) {
-  FATHOM_TRY(check_names(options));
   FATHOM_ASSIGN(const kernels::Isa isa,
                 options.isa.empty() ? kernels::choose_isa() : kernels::choose_isa(options.isa));
   const int threads = options.threads > 0
                           ? options.threads
                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  ThreadPool pool(threads);
+  kernels::Workspace workspace;
+  const kernels::Context context{pool, workspace, isa};
+  Ceilings ceilings{.threads = threads};
+  FATHOM_TRY(check_names(options, all_benchmarks(options, context, ceilings)));
+
   Figures figures;
   const auto add = [&](const Figures& more) {
     for (const Figure& figure : more) {
@@ -83,20 +93,15 @@ Result<Figures> run_bench(const BenchOptions& options) {
     options.print(
         fmt::format("{}; {}\n{}", machine_name(), kernels::describe_isa(isa), table_header()));
   ThreadPool one(1);
-  ThreadPool pool(threads);
   add(ceiling_figures(measure_ceilings(one)));
-  const Ceilings ceilings = measure_ceilings(pool);
+  ceilings = measure_ceilings(pool);
   if (threads > 1) add(ceiling_figures(ceilings));
 
-  kernels::Workspace workspace;
-  const kernels::Context context{pool, workspace, isa};
   for (const Benchmark& benchmark : all_benchmarks(options, context, ceilings)) {
     const bool is_named = std::find(options.names.begin(), options.names.end(), benchmark.name) !=
                           options.names.end();
     if (!is_named && !options.names.empty()) continue;
     if (benchmark.needs_model && options.model_directory.empty()) {
-      if (is_named)
-        return error(Code::kInvalidArgument, "bench {} needs --model DIR", benchmark.name);
       if (options.print) options.print(fmt::format("{:<44} needs --model DIR", benchmark.name));
       continue;
     }
@@ -108,6 +113,9 @@ Result<Figures> run_bench(const BenchOptions& options) {
 }
 
 Status write_json(const Figures& figures, const Origin& origin, const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code code;  // a folder that cannot be made shows in the file
+  if (!folder.empty()) std::filesystem::create_directories(folder, code);
   std::ofstream file(path);
   file << to_json(figures, origin);
   file.close();

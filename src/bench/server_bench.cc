@@ -46,14 +46,14 @@ class InstantModel : public LanguageModel {
   }
   Status forward(std::span<const SequenceRows> sequences, const CancelFlag*,
                  std::vector<float>* logits) override {
-    logits->clear();
+    const auto vocab_count = static_cast<size_t>(info_.vocab_count);
     for (const SequenceRows& rows : sequences) {
       auto& state = static_cast<InstantState&>(*rows.state);
-      for (size_t i = 0; i < rows.tokens.size(); ++i, ++state.count) {
-        if (state.count < rows.logits_from) continue;
-        logits->resize(logits->size() + static_cast<size_t>(info_.vocab_count), 0.0f);
-        logits->end()[letter_ - info_.vocab_count] = 20.0f;
-      }
+      state.count += static_cast<int64_t>(rows.tokens.size());
+      // Greedy sampling leaves the row as it is, so one writing serves for ever.
+      if (state.count <= rows.logits_from || logits->size() == vocab_count) continue;
+      logits->assign(vocab_count, 0.0f);
+      (*logits)[static_cast<size_t>(letter_)] = 20.0f;
     }
     return Status::ok();
   }
