@@ -13,11 +13,12 @@ constexpr int8_t kBad = -1, kSkip = -2, kPad = -3;
 constexpr std::array<int8_t, 256> make_base64_table() {
   std::array<int8_t, 256> table{};
   for (auto& entry : table) entry = kBad;
-  for (int i = 0; i < 26; ++i) {
-    table[static_cast<size_t>('A' + i)] = static_cast<int8_t>(i);
-    table[static_cast<size_t>('a' + i)] = static_cast<int8_t>(26 + i);
+  for (int8_t i = 0; i < 26; ++i) {
+    table[size_t{'A'} + static_cast<size_t>(i)] = i;
+    table[size_t{'a'} + static_cast<size_t>(i)] = static_cast<int8_t>(26 + i);
   }
-  for (int i = 0; i < 10; ++i) table[static_cast<size_t>('0' + i)] = static_cast<int8_t>(52 + i);
+  for (int8_t i = 0; i < 10; ++i)
+    table[size_t{'0'} + static_cast<size_t>(i)] = static_cast<int8_t>(52 + i);
   table['+'] = table['-'] = 62;
   table['/'] = table['_'] = 63;
   table['\r'] = table['\n'] = table[' '] = table['\t'] = kSkip;
