@@ -17,8 +17,8 @@
 
 namespace fathom::kernels::cpu {
 
-// Keys that share one running maximum. 256: best of {128, 256, 512}; with a tile of 48 queries the
-// scores take 48 KiB and the block's keys and values 64 KiB of L2 as pairs.
+// Keys that share one running maximum; part of the order. With a tile of 48 queries the scores take
+// 48 KiB and the block's keys and values, as pairs of 64 dims, 64 KiB of L2.
 constexpr int64_t kVisionKeyBlock = 256;
 constexpr int64_t kVisionLanes = 16;
 

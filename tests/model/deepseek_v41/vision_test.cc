@@ -249,7 +249,7 @@ TEST_F(OracleData, ReferenceAgreesWithTheOracleButForBoundaryRoundings) {
 std::vector<float> embeddings(const TinyTower& tower, int64_t query_tile) {
   const auto tokens =
       tower->encode(read_picture(kGolden + "v41-tiny/picture-1.png"), {.query_tile = query_tile});
-  EXPECT_TRUE(tokens.is_ok());
+  EXPECT_TRUE(tokens.is_ok()) << tokens.status().message();
   return tokens.is_ok() ? tokens->embeddings : std::vector<float>{};
 }
 

@@ -119,8 +119,11 @@ FATHOM_INLINE F16 exp2_of(F16 x) {
 FATHOM_INLINE void store_p(float* to, F16 p, bool round) {
   store(to, rounded_if(p, round));
 }
+// round_bf16 without its care for NaN and infinity: p is in [0, 1]. (A NaN score makes `total` NaN,
+// so p does not matter then.)
 FATHOM_INLINE void store_p(uint16_t* to, F16 p, bool) {
-  store_bf16_bits(to, round_bf16(p));
+  const I16 bits = bits_of(p);
+  store_bf16_bits(to, float_of(bits + splat_int(0x7fff) + (shr<16>(bits) & splat_int(1))));
 }
 
 template <typename T>
