@@ -26,7 +26,8 @@ class Tool:
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.process = subprocess.Popen([TOOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([TOOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
 
     def ask(self, kind, data, *numbers):
         """-> (height x width x 3 array, None) or (None, the error)."""
@@ -55,10 +56,16 @@ def random_picture(rng, width, height, channels=3):
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     planes = []
     for _ in range(channels):
-        plane = 127 + 127 * np.sin(x * rng.uniform(0, 0.3) + y * rng.uniform(0, 0.3) + rng.uniform(0, 6))
-        plane[(x - width * rng.random()) ** 2 + (y - height * rng.random()) ** 2 < (width / 4) ** 2] = rng.uniform(0, 255)
+        wave = x * rng.uniform(0, 0.3) + y * rng.uniform(0, 0.3) + rng.uniform(0, 6)
+        plane = 127 + 127 * np.sin(wave)
+        distance2 = (x - width * rng.random()) ** 2 + (y - height * rng.random()) ** 2
+        plane[distance2 < (width / 4) ** 2] = rng.uniform(0, 255)
         planes.append(plane)
     return np.clip(np.stack(planes, -1), 0, 255).astype(np.uint8)
+
+
+def random_size(rng, side_max):
+    return int(rng.integers(1, side_max)), int(rng.integers(1, side_max))
 
 
 def encode(image, kind, **options):
@@ -112,13 +119,14 @@ class PictureCompare(unittest.TestCase):
     def test_resize_of_300_random_pictures(self):
         rng = np.random.default_rng(5)
         for number in range(300):
-            # Height below 100 x width: there Pillow's own order of the passes depends on its version.
+            # Height below 100 x width: above it Pillow's order of passes depends on its version.
             width, height = int(2 ** rng.uniform(2.4, 8.6)), int(2 ** rng.uniform(0, 8.6))
             to_width, to_height = (int(2 ** rng.uniform(0, 9)) for _ in range(2))
             with self.subTest(number=number, size=(width, height), to=(to_width, to_height)):
                 image = Image.fromarray(random_picture(rng, width, height))
                 want = image.resize((to_width, to_height), Image.Resampling.BICUBIC)
-                self.assert_equal(encode(image, "PNG"), np.asarray(want), "resize", (to_width, to_height))
+                self.assert_equal(encode(image, "PNG"), np.asarray(want), "resize",
+                                  (to_width, to_height))
 
     def test_canvas_of_60_random_pictures(self):
         rng = np.random.default_rng(6)
@@ -134,7 +142,7 @@ class PictureCompare(unittest.TestCase):
     def test_png_kinds(self):
         rng = np.random.default_rng(7)
         for number in range(20):
-            image = Image.fromarray(random_picture(rng, int(rng.integers(1, 80)), int(rng.integers(1, 80))))
+            image = Image.fromarray(random_picture(rng, *random_size(rng, 80)))
             for mode in ("RGB", "L", "P", "1"):
                 with self.subTest(number=number, mode=mode):
                     small = image.convert(mode)
@@ -152,7 +160,7 @@ class PictureCompare(unittest.TestCase):
     def test_jpeg_kinds(self):
         rng = np.random.default_rng(9)
         for number in range(60):
-            image = Image.fromarray(random_picture(rng, int(rng.integers(1, 120)), int(rng.integers(1, 120))))
+            image = Image.fromarray(random_picture(rng, *random_size(rng, 120)))
             mode = ("RGB", "RGB", "L", "CMYK")[number % 4]
             options = {"quality": int(rng.integers(10, 101)), "progressive": bool(rng.integers(2))}
             if mode == "RGB":
@@ -174,8 +182,9 @@ class PictureCompare(unittest.TestCase):
     def test_webp_and_gif(self):
         rng = np.random.default_rng(11)
         for number in range(20):
-            image = Image.fromarray(random_picture(rng, int(rng.integers(1, 90)), int(rng.integers(1, 90))))
-            for kind, options in (("WEBP", {"quality": 80}), ("WEBP", {"lossless": True}), ("GIF", {})):
+            image = Image.fromarray(random_picture(rng, *random_size(rng, 90)))
+            kinds = (("WEBP", {"quality": 80}), ("WEBP", {"lossless": True}), ("GIF", {}))
+            for kind, options in kinds:
                 with self.subTest(number=number, kind=kind, **options):
                     data = encode(image, kind, **options)
                     self.assert_equal(data, np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
@@ -183,7 +192,9 @@ class PictureCompare(unittest.TestCase):
     def test_cut_files_are_refused(self):
         image = Image.fromarray(random_picture(np.random.default_rng(12), 50, 40))
         chance = random.Random(13)
-        for kind, options in (("PNG", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {}), ("GIF", {})):
+        kinds = (("PNG", {}), ("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {}),
+                 ("GIF", {}))
+        for kind, options in kinds:
             data = encode(image, kind, **options)
             for _ in range(20):
                 length = chance.randrange(len(data) - 2)
