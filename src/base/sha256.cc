@@ -32,8 +32,8 @@ void add_block(State& state, const uint8_t* block) {
   for (size_t i = 0; i < 64; ++i) {
     const uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
                         ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
-                        ((a & b) ^ (a & c) ^ (b & c));
+    const uint32_t t2 =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
   const State add = {a, b, c, d, e, f, g, h};
@@ -56,8 +56,7 @@ Sha256Digest sha256(std::string_view bytes) {
   tail[rest] = 0x80;
   const size_t tail_bytes = rest + 9 <= 64 ? 64 : 128;
   const uint64_t bits = uint64_t{bytes.size()} * 8;
-  for (size_t i = 0; i < 8; ++i)
-    tail[tail_bytes - 1 - i] = static_cast<uint8_t>(bits >> (8 * i));
+  for (size_t i = 0; i < 8; ++i) tail[tail_bytes - 1 - i] = static_cast<uint8_t>(bits >> (8 * i));
   for (size_t i = 0; i < tail_bytes; i += 64) add_block(state, tail.data() + i);
 
   Sha256Digest digest;
@@ -76,6 +75,8 @@ std::string hex(const Sha256Digest& digest) {
   return text;
 }
 
-std::string sha256_hex(std::string_view bytes) { return hex(sha256(bytes)); }
+std::string sha256_hex(std::string_view bytes) {
+  return hex(sha256(bytes));
+}
 
 }  // namespace fathom

@@ -146,14 +146,17 @@ class Cases(unittest.TestCase):
 
     def test_smp1_same_again(self):
         cases, _ = self.cases("smp1_same_again.py")
-        def text(name):
-            status, reply, _ = self.send(cases[name])
+        def text(name, **more):
+            status, reply, _ = self.send(cases[name], {**cases[name]["body"], **more})
             self.assertEqual(status, 200, reply)
             message = json.loads(reply)["choices"][0]["message"]
             return message.get("reasoning_content", "") + "|" + message["content"]
         self.assertEqual(len({text("seed_a") for _ in range(5)}), 1)
-        self.assertNotEqual(text("seed_a"), text("seed_b"))
-        self.assertNotEqual(text("seed_0"), text("seed_4294967296"))
+        # A trained model is sure of its short answers; beyond their end it is not.
+        unsure = {"temperature": 2, "ignore_eos": True}
+        self.assertEqual(text("seed_a", **unsure), text("seed_a", **unsure))
+        self.assertNotEqual(text("seed_a", **unsure), text("seed_b", **unsure))
+        self.assertNotEqual(text("seed_0", **unsure), text("seed_4294967296", **unsure))
         self.assertEqual(text("seed_18446744073709551615"), text("seed_18446744073709551615"))
         self.assertEqual(len({text("greedy") for _ in range(3)}), 1)
         self.assertEqual(text("greedy"), text("greedy_seed_no_matter"))
