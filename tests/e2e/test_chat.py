@@ -138,7 +138,8 @@ class Chat(unittest.TestCase):
 
     def test_c10_seeds_repeat(self):
         # A trained model is sure of its short answers; beyond their end it is not.
-        unsure = {"temperature": 2, "max_tokens": 40, "extra_body": {"ignore_eos": True, **CHAT_MODE}}
+        unsure = {"temperature": 2, "max_tokens": 40,
+                  "extra_body": {"ignore_eos": True, **CHAT_MODE}}
 
         def answer(seed):
             return self.create(seed=seed, **unsure).choices[0].message.content
