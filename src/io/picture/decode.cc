@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "io/picture/decode_gate.h"
 #include "io/picture/internal/codec.h"
 
 namespace fathom {
@@ -11,6 +12,12 @@ namespace {
 
 using picture::Bytes;
 using picture::starts_with;
+
+// Memory and cores are the process's, so one gate for all callers.
+DecodeGate& gate() {
+  static DecodeGate the_gate(4, int64_t{512} << 20);
+  return the_gate;
+}
 
 struct Codec {
   PictureFormat format;
@@ -110,6 +117,7 @@ Result<RgbImage> decode_picture(std::span<const uint8_t> bytes, const PictureLim
   FATHOM_ASSIGN(const PictureInfo info, probe_picture(bytes));
   FATHOM_TRY(check_picture_limits(info, limits));
   FATHOM_ASSIGN(const Codec* codec, find_codec(bytes));
+  FATHOM_ASSIGN(const DecodeGate::Pass pass, gate().enter(info.decode_bytes, deadline));
   return codec->decode({.bytes = bytes,
                         .info = info,
                         .deadline = deadline,

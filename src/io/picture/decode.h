@@ -6,7 +6,7 @@
 // alpha) and GIF; of a moving GIF or WebP the first frame. See-through parts are blended on white.
 // 16-bit samples keep their high byte. Colour profiles and gamma are ignored, metadata is skipped.
 //
-// Thread safe: no state between calls. The libraries' errors never leave as a jump or an exception.
+// Thread safe. The libraries' errors never leave as a jump or an exception.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,9 @@ Result<PictureInfo> probe_picture(std::span<const uint8_t> bytes);
 Status check_picture_limits(const PictureInfo& info, const PictureLimits& limits);
 
 // Probes, checks the limits, decodes. A picture whose data is cut or damaged is refused, never
-// returned in part. Errors: those of the two functions above; kDeadlineExceeded.
+// returned in part. At most 4 pictures are decoded at a time, with 512 MiB between them; the others
+// wait. Errors: those of the two functions above; kDeadlineExceeded; kResourceExhausted when no
+// place came free in decode_time_max.
 Result<RgbImage> decode_picture(std::span<const uint8_t> bytes, const PictureLimits& limits = {});
 
 }  // namespace fathom
