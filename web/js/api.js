@@ -76,7 +76,6 @@ export async function stream_answer({ messages, thinking, key, signal }, on) {
         messages,
         stream: true,
         stream_options: { include_usage: true },
-        temperature: 0,
         thinking: { type: thinking ? "enabled" : "disabled" },
       }),
     });
