@@ -40,6 +40,11 @@ Result<std::string> header_text(std::span<const TensorToWrite* const> order) {
   return text;
 }
 
+// An empty span has no address, and fwrite may not be given none.
+bool write_all(std::FILE* file, std::span<const std::byte> bytes) {
+  return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+}
+
 }  // namespace
 
 Status write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors) {
@@ -59,8 +64,7 @@ Status write_safetensors(const std::string& path, std::span<const TensorToWrite>
   bool is_written = std::fwrite(&length, sizeof(length), 1, file) == 1 &&
                     std::fwrite(text.data(), 1, text.size(), file) == text.size();
   for (const TensorToWrite* tensor : order)
-    is_written = is_written && std::fwrite(tensor->data.data(), 1, tensor->data.size(), file) ==
-                                   tensor->data.size();
+    is_written = is_written && write_all(file, tensor->data);
   int reason = errno;
   if (std::fclose(file) != 0 && is_written) {
     is_written = false;

@@ -13,7 +13,7 @@ constexpr bool kIsSanitized = true;  // shadow memory counts as resident
 constexpr bool kIsSanitized = false;
 #endif
 
-TEST(VisionBench, FullSizePictureRunsWithinItsMemory) {
+TEST(SlowVision, FullSizePictureRunsWithinItsMemory) {
   ThreadPool pool(2);
   kernels::Workspace workspace;
   kernels::Context context{pool, workspace};
