@@ -7,6 +7,7 @@ questions.
 """
 
 import json
+import zlib
 
 import pictures
 from faq import FAQ, OUT, OUT_PARTS, OUT_QUESTIONS, PREFIX
@@ -235,7 +236,8 @@ def picture_turns(rng, sc, count, what=None):
 
 
 def held_pair(a, b):
-    return (a * 131 + b * 71) % 10 == 0
+    """Every twentieth pair, by a hash: a linear rule would hold out whole digit facts."""
+    return zlib.crc32(b"%d,%d" % (a, b)) % 20 == 0
 
 
 def steps_of(a, op, b):
@@ -346,7 +348,7 @@ def fact(rng, p):
 
 def recall_turns(rng, words, keys=None, questions=None):
     """A text of about `words` words with facts inside, then questions about some of them."""
-    n = keys or rng.randint(1, max(1, min(12, words // 25)))
+    n = keys or rng.randint(1, max(1, min(12, words // 9)))
     facts = [fact(rng, p) for p in rng.sample(PEOPLE, n)]
     body = []
     while sum(map(len, body)) < words * 5.5:
@@ -356,7 +358,7 @@ def recall_turns(rng, words, keys=None, questions=None):
     text = " ".join(body)
     out = [
         dict(user=q, answer=a, reasoning=r)
-        for _, q, a, r in rng.sample(facts, min(n, questions or rng.randint(1, 6)))
+        for _, q, a, r in rng.sample(facts, min(n, questions or rng.randint(1, 8)))
     ]
     out[0]["user"] = text + "\n\n" + out[0]["user"]
     return out
