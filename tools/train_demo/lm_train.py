@@ -20,6 +20,8 @@ import torch.nn.functional as F
 import batches
 import codes
 import pictures
+from exchange import Exchange
+from layers import Moe
 from model import BF, Batch, Config, Mode, Model
 from optim import Optimiser
 from prompt import IMAGE, SYSTEM
@@ -35,6 +37,7 @@ MIX = {
     "noise": 0.15,
     "easy": False,
     "threads": 1,
+    "processes": 2,
     "balance": 0.01,
     "select": True,
     "jobs": [
@@ -56,6 +59,13 @@ def build(run):
         engram_compressed=len(set(tok.map)), image_token=tok.id[IMAGE], noise=tok.id[SYSTEM]
     )
     return tok, cfg, Model(cfg, tok.map)
+
+
+def trained_parameters(model):
+    """What this stage trains: everything but the tower and the drafter."""
+    return [
+        (n, p) for n, p in model.named_parameters() if not n.startswith(("dspark.", "vision."))
+    ]
 
 
 def read_mix(run):
@@ -141,17 +151,12 @@ def tally(stats, b, ce, good, owner):
 
 
 class Trainer:
-    """Model, optimiser and progress of a run."""
+    """Model, optimiser and progress of a run; one of several processes if there is an exchange."""
 
-    def __init__(self, run):
-        self.run = run
+    def __init__(self, run, rank=0, exchange=None):
+        self.run, self.rank, self.exchange = run, rank, exchange
         self.tok, cfg, self.model = build(run)
-        names = [
-            (n, p)
-            for n, p in self.model.named_parameters()
-            if not n.startswith(("dspark.", "vision."))
-        ]
-        self.opt = Optimiser(names)
+        self.opt = Optimiser(trained_parameters(self.model))
         self.features = Features(run, self.model)
         self.step, self.elapsed = 0, 0.0
         self.stats, self.tokens = {}, 0
@@ -163,6 +168,7 @@ class Trainer:
                 self.opt.load(s["opt"])
             self.step, self.elapsed = s["step"], s["elapsed"]
         self.model.train()
+        self.experts = [m for m in self.model.modules() if isinstance(m, Moe)]
 
     def save(self, name="lm_last.pt"):
         s = dict(
@@ -191,7 +197,7 @@ class Trainer:
         """
         Mode.qat = bool(mix["qat"]) and frac >= float(mix["qat"])
         Mode.select = bool(mix["select"])
-        rng = random.Random(7000021 + self.step)
+        rng = random.Random(7000021 + self.step + 500000000 * self.rank)
         rows = self.rows_of(mix, rng)
         self.opt.zero()
         for job in mix["jobs"]:
@@ -210,7 +216,7 @@ class Trainer:
                 loss = loss + 0.3 * il
                 self.stats.setdefault("index", []).append(il.item())
             loss.backward()
-            self.tokens += b.ids.numel()
+            self.tokens += b.ids.numel() * (self.exchange.count if self.exchange else 1)
             with torch.no_grad():
                 tally(self.stats, b, ce, (logits.argmax(1) == target).float(), owner)
         lr = (
@@ -218,6 +224,8 @@ class Trainer:
             * min(1, (self.step + 1) / mix["warmup"])
             * min(1.0, (1 - frac) / (1 - mix["decay_from"]) + 0.01)
         )
+        if self.exchange:
+            self.exchange.mean(self.rank, self.opt.params(), self.experts)
         gn = self.opt.step(lr)
         bal = self.model.balance(mix["balance"] if frac < 0.8 else 0.2 * mix["balance"])
         self.step += 1
@@ -246,32 +254,56 @@ def stop_flag():
     return flag
 
 
-def main(run):
+def train(run, rank=0, exchange=None):
+    """The loop of one process. Rank 0 keeps the clock, reports and saves."""
     stop = stop_flag()
-    t = Trainer(run)
-    print(t.model.counts(), "step", t.step, flush=True)
+    t = Trainer(run, rank, exchange)
+    if rank == 0:
+        print(t.model.counts(), "step", t.step, flush=True)
     mix = read_mix(run) or dict(MIX)
     last = shown = time.time()
     while True:
         now = time.process_time()
+        is_stopped = bool(stop)
         if t.step % 5 == 0:
             mix = read_mix(run) or mix
-        torch.set_num_threads(mix["threads"])
+        if exchange:
+            mix, t.elapsed, is_stopped = exchange.tell(rank, mix, t.elapsed, is_stopped)
         frac = t.elapsed / (mix["minutes"] * 60)
-        if frac >= 1:
+        if is_stopped or frac >= 1:
             break
+        torch.set_num_threads(mix["threads"])
         info = t.update(mix, frac)
         t.elapsed += time.process_time() - now
-        if t.step % 20 == 0:
+        if rank == 0 and t.step % 20 == 0:
             t.report(*info, time.time() - shown)
             shown = time.time()
-        if stop or time.time() - last > 120:
+        if rank == 0 and time.time() - last > 120:
             last = time.time()
             t.save()
-        if stop:
-            return
-    t.save()
-    t.save("lm_final.pt")
+    if rank == 0:
+        t.save()
+        if not is_stopped:
+            t.save("lm_final.pt")
+
+
+def main(run):
+    count = (read_mix(run) or MIX)["processes"]
+    if count == 1:
+        return train(run)
+    context = torch.multiprocessing.get_context("spawn")
+    _, _, model = build(run)
+    named = trained_parameters(model)
+    loads = sum(m.load.numel() for m in model.modules() if isinstance(m, Moe))
+    sizes = [p.numel() for p in Optimiser(named).params()]
+    exchange = Exchange(context, count, sizes, loads)
+    del model, named
+    others = [context.Process(target=train, args=(run, r, exchange)) for r in range(1, count)]
+    for p in others:
+        p.start()
+    train(run, 0, exchange)
+    for p in others:
+        p.join()
 
 
 if __name__ == "__main__":
