@@ -1,25 +1,34 @@
 #include "base/thread_pool.h"
 
-#include <atomic>
-
 #include "base/check.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace fathom {
+namespace {
 
-// Shared by pointer: a worker that wakes late finds no index left and touches nothing else.
-struct ThreadPool::Job {
-  const std::function<void(int64_t, int)>* body;
-  int64_t count;
-  std::atomic<int64_t> next{0};
-  std::atomic<int64_t> done{0};
+// A pause takes 20 to 60 ns, so this is some 50 us: longer than the gap between two jobs of one
+// token, shorter than anything a person or a battery notices.
+constexpr int kSpinsBeforeSleep = 1500;
+// A caller that waits for the others' last items: longer than that, and the core is wanted
+// elsewhere (more threads than cores).
+constexpr int kSpinsBeforeYield = 1000;
 
-  void run(int thread) {
-    for (int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
-      (*body)(index, thread);
-      done.fetch_add(1, std::memory_order_release);
-    }
-  }
-};
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+bool is_open(uint32_t phase) {
+  return phase % 2 == 1;
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(int thread_count) {
   FATHOM_CHECK(thread_count >= 1, "thread_count is {}", thread_count);
@@ -28,59 +37,57 @@ ThreadPool::ThreadPool(int thread_count) {
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mu_);
-    is_stopping_ = true;
-  }
-  wake_.notify_all();
+  is_stopping_ = true;
+  phase_ += 2;  // another value, so that sleepers look
+  phase_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::parallel_for(int64_t count, const std::function<void(int64_t, int)>& body) {
+void ThreadPool::run(int64_t count, const Call& call) {
   if (count <= 0) return;
   if (workers_.empty() || count == 1) {
-    for (int64_t index = 0; index < count; ++index) body(index, 0);
+    for (int64_t index = 0; index < count; ++index) call.invoke(call.body, index, 0);
     return;
   }
-  auto job = std::make_shared<Job>();
-  job->body = &body;
-  job->count = count;
-  {
-    std::lock_guard lock(mu_);
-    job_ = job;
-    ++generation_;
+  call_ = call;
+  count_ = count;
+  next_.store(0, std::memory_order_relaxed);
+  phase_.fetch_add(1);  // open
+  phase_.notify_all();  // no system call when nobody sleeps
+  take_items(0);
+  // Closed before the workers are counted: with both sides sequentially consistent, a worker that
+  // this misses sees the job closed and touches nothing of it.
+  phase_.fetch_add(1);
+  for (int spin = 0; inside_.load() > 0; ++spin) {
+    if (spin < kSpinsBeforeYield)
+      pause();
+    else
+      std::this_thread::yield();
   }
-  wake_.notify_all();
-  job->run(0);
-  // The rest is already running on a worker: its tail is short, so yield instead of sleeping.
-  while (job->done.load(std::memory_order_acquire) < count) std::this_thread::yield();
+}
+
+void ThreadPool::take_items(int thread) {
+  for (int64_t index; (index = next_.fetch_add(1, std::memory_order_relaxed)) < count_;)
+    call_.invoke(call_.body, index, thread);
 }
 
 void ThreadPool::work(int thread) {
-  // Decode issues a job every few microseconds; a futex wake costs more than that. Spin briefly.
-  constexpr int kSpinsMax = 2000;
-  uint64_t seen = 0;
-  while (true) {
-    std::shared_ptr<Job> job;
-    for (int spin = 0; spin < kSpinsMax && !job; ++spin) {
-      std::unique_lock lock(mu_, std::try_to_lock);
-      if (lock.owns_lock()) {
-        if (is_stopping_) return;
-        if (generation_ != seen) {
-          seen = generation_;
-          job = job_;
-        }
-      }
-      if (!job) std::this_thread::yield();
+  uint32_t seen = 0;
+  while (!is_stopping_) {
+    uint32_t phase = phase_.load();
+    for (int spin = 0; phase == seen && spin < kSpinsBeforeSleep; ++spin) {
+      pause();
+      phase = phase_.load();
     }
-    if (!job) {
-      std::unique_lock lock(mu_);
-      wake_.wait(lock, [&] { return is_stopping_ || generation_ != seen; });
-      if (is_stopping_) return;
-      seen = generation_;
-      job = job_;
+    if (phase == seen) {
+      phase_.wait(seen);
+      continue;
     }
-    job->run(thread);
+    seen = phase;
+    if (!is_open(phase)) continue;
+    inside_.fetch_add(1);
+    if (phase_.load() == phase) take_items(thread);
+    inside_.fetch_sub(1);
   }
 }
 
