@@ -1,5 +1,6 @@
 #include "model/deepseek_v41/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/attention.h"
@@ -9,6 +10,8 @@
 
 namespace fathom::v41 {
 namespace {
+
+constexpr int64_t kScaleBlockRows = 32;  // of an FP8 weight
 
 MatrixView<const float> rope_table(const Pass& pass, int32_t layer, const Step& step) {
   return pass.role(layer).ratio == 0 ? step.rope_main : step.rope_compressed;
@@ -42,16 +45,28 @@ void attend_core(const Pass& pass, int32_t layer, MatrixView<const float> q, Ste
   }
 }
 
-// wo_a: one weight a group of heads, inputs not quantised (§3.13).
+// wo_a: one weight a group of heads, inputs not quantised (§3.13). Where a group begins inside a
+// block of rows with one scale, the rows before it are computed too and left out.
 void project_groups(const Pass& pass, const WeightView& wo_a, MatrixView<const float> o,
                     MatrixView<float> y) {
   const int64_t groups = pass.config.o_groups;
   const int64_t in = o.cols / groups;
   const int64_t out = y.cols / groups;
-  for (int64_t g = 0; g < groups; ++g)
-    pass.ops.linear({o.data + g * in, o.rows, in, o.stride},
-                    kernels::weight_rows(wo_a, g * out, out),
-                    {y.data + g * out, y.rows, out, y.stride});
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t before = g * out % kScaleBlockRows;
+    const MatrixView<const float> heads = {o.data + g * in, o.rows, in, o.stride};
+    const MatrixView<float> target = {y.data + g * out, y.rows, out, y.stride};
+    const WeightView weight = kernels::weight_rows(wo_a, g * out - before, before + out);
+    if (before == 0) {
+      pass.ops.linear(heads, weight, target);
+      continue;
+    }
+    kernels::Scratch scratch(pass.workspace());
+    const auto wide = take_rows(scratch, y.rows, before + out);
+    pass.ops.linear(heads, weight, wide);
+    for (int64_t r = 0; r < y.rows; ++r)
+      std::ranges::copy(wide.row(r).subspan(static_cast<size_t>(before)), target.row(r).begin());
+  }
 }
 
 }  // namespace

@@ -149,17 +149,17 @@ Status check_sources(const TextConfig& text) {
   return {};
 }
 
-// After the candidate source every index source must look at the same compressed sequence.
+// Candidates are groups of one ratio: they can restrict only index sources of that ratio.
 Status check_candidates(const TextConfig& text) {
   const int32_t candidate = text.candidate_source_layer_id;
   if (candidate < 0) return {};
-  const int32_t kv_source = nearest_source(text.kv_source_layer_ids, candidate);
+  const auto ratio = [&](int32_t l) { return text.compress_ratios[static_cast<size_t>(l)]; };
   for (int32_t l : text.index_source_layer_ids)
-    if (l > candidate && nearest_source(text.kv_source_layer_ids, l) != kv_source)
+    if (l > candidate && ratio(l) != ratio(candidate))
       return error(Code::kUnsupported,
-                   "text_config.candidate_source_layer_id {}: index source {} reads other "
-                   "compressed entries",
-                   candidate, l);
+                   "text_config.candidate_source_layer_id {}: it has ratio {}, but the later index "
+                   "source {} has {}; wanted the same",
+                   candidate, ratio(candidate), l, ratio(l));
   return {};
 }
 

@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
         text("kv_none", "kv_source_layer_ids", Json::array(), "layer 1"),
         text("index_without", "index_source_layer_ids", Json({1, 3, 6}), "kv source 4 is missing"),
         text("candidate", "candidate_source_layer_id", 5, "candidate_source_layer_id"),
-        text("candidate_early", "candidate_source_layer_id", 1, "other compressed entries"),
+        text("candidate_early", "candidate_source_layer_id", 1, "source 4 has 1; wanted the same"),
         text("rope", "qk_rope_head_dim", 128, "qk_rope_head_dim"),
         text("rope_odd", "qk_rope_head_dim", 15, "rotary pairs"),
         text("rope_parameters", "rope_parameters", Json::object(), "rope_parameters"),
