@@ -70,7 +70,7 @@ Limit Recorder::limit_of(const std::string& name, const GoldenTensor& tensor) co
   if (name.starts_with("picture")) {
     if (name.ends_with(".vit_out")) return Limit::kVisionTower;
     if (name.ends_with(".aligner_out"))
-      return options_.is_smooth ? Limit::kSmoothTap : Limit::kStoredBf16;
+      return options_.is_smooth ? Limit::kSmoothTap : Limit::kChain;
     return Limit::kEqual;
   }
   if (!is_fed(name) || (name.ends_with(".o") && !options_.is_o_judged)) return Limit::kPrinted;

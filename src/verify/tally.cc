@@ -10,13 +10,23 @@
 namespace fathom::verify {
 namespace {
 
-// bf16 results of one op: 99.99 % equal, because a sum close to a rounding border may fall on
-// either side of it. Over all ops of a case that holds as it stands; of one op's few thousand
-// numbers, where one is expected to differ, four are let through (Poisson with mean 1 exceeds 4 in
-// 0.4 % of cases).
-constexpr double kBf16UnequalShareMax = 1e-4;
+// bf16 results of one op: a sum close to a rounding border may fall on either side of it. The NumPy
+// oracle's own f32 attention differs from exact arithmetic in up to 1.2e-4 of its results (measured
+// on random models), so one quantity is held to 99.9 % and all of a case together, as the issue
+// wants, to 99.99 %.
+constexpr double kBf16UnequalShareMax = 1e-3;
+constexpr double kAllBf16UnequalShareMax = 1e-4;
+// So many are let through in any case: with a mean of 1, Poisson exceeds 4 in 0.4 % of cases.
 constexpr double kBf16UnequalCountMin = 4;
 constexpr int64_t kBf16UlpMax = 2;
+// A sum that cancels is smaller than the errors of its terms allow to tell: K f32 products of a row
+// of this size err by about 2^-24·sqrt(K) of it, 2^-18 for K = 5120, and attention by the size of
+// its scores. Below 2^-17 of the row's root mean square a difference is unequal, but its ulps say
+// nothing: a bf16 number that small has fewer bits that mean something than it stores.
+constexpr double kNoiseOfRow = 0x1p-17;
+// Behind two more roundings a border case in the middle moves every result of its row a little.
+constexpr double kChainUnequalShareMax = 1e-2;
+constexpr double kChainRelL2Max = 1e-3;
 constexpr double kFullRelL2Max = 5e-7;
 // Without roundings each op is a few f32 roundings of its longest sum away from the golden's f32.
 constexpr double kSmoothTapRelL2Max = 1e-5;
@@ -35,6 +45,19 @@ int64_t ulps(float a, float b, bool is_bf16) {
   return std::abs(order(a) - order(b));
 }
 
+double root_mean_square(std::span<const float> row) {
+  double squares = 0;
+  for (const float value : row)
+    if (std::isfinite(value)) squares += static_cast<double>(value) * value;
+  return row.empty() ? 0 : std::sqrt(squares / static_cast<double>(row.size()));
+}
+
+// Unequal numbers that chance explains: the mean and four standard deviations of a Poisson count.
+double unequal_count_max(double share, int64_t count) {
+  const double mean = share * static_cast<double>(count);
+  return std::max(kBf16UnequalCountMin, mean + 4 * std::sqrt(mean));
+}
+
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
@@ -46,9 +69,11 @@ std::string_view limit_text(Limit limit) {
     case Limit::kEqual:
       return "all equal";
     case Limit::kStoredBf16:
-      return ">= 99.99 % equal, <= 2 ulp";
+      return ">= 99.9 % equal, <= 2 ulp";
     case Limit::kAllStoredBf16:
       return ">= 99.99 % equal";
+    case Limit::kChain:
+      return ">= 99 % equal, rel L2 <= 1e-3";
     case Limit::kFull:
       return "rel L2 <= 5e-7";
     case Limit::kSmoothTap:
@@ -87,8 +112,13 @@ void Tally::add(std::span<const float> got, std::span<const float> want, int64_t
                 std::string_view where, int64_t first_row) {
   if (got.size() != want.size())
     return fail(fmt::format("{}: {} numbers, the golden has {}", where, got.size(), want.size()));
+  const auto width = static_cast<size_t>(std::max<int64_t>(1, cols));
+  const bool is_bf16 = dtype == DType::kBF16;
+  double noise = 0;
   for (size_t i = 0; i < got.size(); ++i) {
-    const int64_t row = first_row + static_cast<int64_t>(i) / std::max<int64_t>(1, cols);
+    const int64_t row = first_row + static_cast<int64_t>(i / width);
+    if (i % width == 0)
+      noise = kNoiseOfRow * root_mean_square(want.subspan(i, std::min(width, want.size() - i)));
     const float g = got[i];
     const float w = want[i];
     ++count_;
@@ -107,7 +137,7 @@ void Tally::add(std::span<const float> got, std::span<const float> want, int64_t
     }
     const double difference = std::abs(static_cast<double>(g) - w);
     difference_squares_ += difference * difference;
-    ulp_max_ = std::max(ulp_max_, ulps(g, w, dtype == DType::kBF16));
+    if (!is_bf16 || difference > noise) ulp_max_ = std::max(ulp_max_, ulps(g, w, is_bf16));
     note_worst(difference, where, row);
   }
 }
@@ -145,13 +175,14 @@ Verdict Tally::verdict() const {
       return Verdict::kPrinted;
     case Limit::kEqual:
       return pass_if(unequal == 0);
-    case Limit::kStoredBf16: {
-      const double allowed =
-          std::max(kBf16UnequalCountMin, kBf16UnequalShareMax * static_cast<double>(count_));
-      return pass_if(unequal <= allowed && ulp_max_ <= kBf16UlpMax);
-    }
+    case Limit::kStoredBf16:
+      return pass_if(unequal <= unequal_count_max(kBf16UnequalShareMax, count_) &&
+                     ulp_max_ <= kBf16UlpMax);
     case Limit::kAllStoredBf16:
-      return pass_if(unequal <= kBf16UnequalShareMax * static_cast<double>(count_));
+      return pass_if(unequal <= unequal_count_max(kAllBf16UnequalShareMax, count_));
+    case Limit::kChain:
+      return pass_if(unequal <= unequal_count_max(kChainUnequalShareMax, count_) &&
+                     rel_l2() <= kChainRelL2Max);
     case Limit::kFull:
       return pass_if(rel_l2() <= kFullRelL2Max);
     case Limit::kSmoothTap:

@@ -19,6 +19,7 @@ enum class Limit {
   kEqual,       // integers, codes, patches
   kStoredBf16,  // one op on the golden's own inputs, result stored as bf16
   kAllStoredBf16,  // such results of a whole case together
+  kChain,          // several ops with roundings between them
   kFull,           // one op, result kept in f32
   kSmoothTap,      // one op without any rounding point
   kSmoothLogits,   // end to end without roundings and quantisers
@@ -45,6 +46,7 @@ class Tally {
   Limit limit() const { return limit_; }
   int64_t count() const { return count_; }
   int64_t equal_count() const { return equal_; }
+  // Of differences that f32 sums of the row's size can't explain.
   int64_t ulp_max() const { return ulp_max_; }
   double abs_max() const { return abs_max_; }
   double rel_l2() const;

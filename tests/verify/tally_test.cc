@@ -11,8 +11,9 @@
 namespace fathom::verify {
 namespace {
 
-constexpr std::array kJudged = {Limit::kEqual,     Limit::kStoredBf16,   Limit::kFull,
-                                Limit::kSmoothTap, Limit::kSmoothLogits, Limit::kVisionTower};
+constexpr std::array kJudged = {Limit::kEqual,      Limit::kStoredBf16, Limit::kChain,
+                                Limit::kFull,       Limit::kSmoothTap,  Limit::kSmoothLogits,
+                                Limit::kVisionTower};
 
 // bf16-representable values of several magnitudes.
 std::vector<float> sample(int64_t count) {
@@ -76,17 +77,36 @@ TEST(Tally, MissingAndSurplusRowsFail) {
   }
 }
 
-TEST(Tally, StoredResultsMayDifferInOneOfTenThousandByTwoUlp) {
+// The shares are 1e-3 for one quantity and 1e-4 for a case, with four standard deviations of
+// chance.
+TEST(Tally, StoredResultsMayDifferInFewNumbersByTwoUlp) {
   const std::vector<float> want(100000, 1.0F);
-  const auto with = [&](int count, float value) {
+  const auto with = [&](int count, float value, Limit limit) {
     std::vector<float> got = want;
     std::fill_n(got.begin(), count, value);
-    return compare(got, want, Limit::kStoredBf16);
+    return compare(got, want, limit);
   };
   const float ulp = 1.0F / 128;  // of bf16 at 1
-  EXPECT_EQ(with(10, 1 + 2 * ulp), Verdict::kPass);
-  EXPECT_EQ(with(11, 1 + 2 * ulp), Verdict::kFail);
-  EXPECT_EQ(with(1, 1 + 3 * ulp), Verdict::kFail);
+  EXPECT_EQ(with(140, 1 + 2 * ulp, Limit::kStoredBf16), Verdict::kPass);
+  EXPECT_EQ(with(141, 1 + 2 * ulp, Limit::kStoredBf16), Verdict::kFail);
+  EXPECT_EQ(with(1, 1 + 3 * ulp, Limit::kStoredBf16), Verdict::kFail);
+  EXPECT_EQ(with(22, 1 + ulp, Limit::kAllStoredBf16), Verdict::kPass);
+  EXPECT_EQ(with(23, 1 + ulp, Limit::kAllStoredBf16), Verdict::kFail);
+  EXPECT_EQ(with(1000, 1 + ulp, Limit::kChain), Verdict::kPass);
+  EXPECT_EQ(with(1200, 1 + ulp, Limit::kChain), Verdict::kFail);
+  EXPECT_EQ(with(10, 1.2F, Limit::kChain), Verdict::kFail);
+}
+
+// Where a sum cancels nearly to nothing, its last bits are errors of the terms.
+TEST(Tally, UlpsCountFromTheSizeOfTheRowOn) {
+  std::vector<float> want(100, 1.0F);
+  want[7] = 0x1p-22F;
+  std::vector<float> got = want;
+  got[7] = -0x1p-22F;
+  EXPECT_EQ(compare(got, want, Limit::kStoredBf16, 100), Verdict::kPass);
+  EXPECT_EQ(compare(got, want, Limit::kStoredBf16, 1), Verdict::kFail) << "a row of its own";
+  got[7] = 0x1p-16F;
+  EXPECT_EQ(compare(got, want, Limit::kStoredBf16, 100), Verdict::kFail);
 }
 
 TEST(Tally, OneWrongListEntryFails) {
