@@ -1,0 +1,1 @@
+"""NumPy oracle of DeepSeek-V4.1-Flash, written from its specification alone: see README.md."""
