@@ -11,7 +11,7 @@ from oracle.codecs import F64
 DEAD = -1  # compressed id of a picture position
 
 
-def _byte_alphabet():
+def byte_alphabet():
     """{character of a byte-level vocabulary: its byte}."""
     as_they_are = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in as_they_are]
@@ -25,7 +25,7 @@ def _raw_decoder(tokenizer):
     vocab = {i: text for text, i in tokenizer["model"]["vocab"].items()}
     added = {t["id"]: t["content"] for t in tokenizer.get("added_tokens") or []}
     is_byte_level = "ByteLevel" in json.dumps(tokenizer.get("decoder") or {})
-    alphabet = _byte_alphabet()
+    alphabet = byte_alphabet()
 
     def decode(i):
         stored = added.get(i) or vocab[i]
