@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "verify/tap_inputs.h"
@@ -34,6 +35,14 @@ template <typename T>
 void overwrite(std::span<const T> from, MatrixView<T> values) {
   for (int64_t r = 0; r < values.rows; ++r)
     std::copy_n(from.data() + r * values.cols, values.cols, values.row(r).data());
+}
+
+// Ops that quantise a result of their own: before their last product, or at their end.
+bool has_quantiser(std::string_view tap) {
+  constexpr std::array kTaps = {".attn_out",      ".ffn_out", ".shared_out", ".window_kv",
+                                ".compressed_kv", ".index_k", ".index_q"};
+  return std::any_of(kTaps.begin(), kTaps.end(),
+                     [tap](std::string_view name) { return tap.ends_with(name); });
 }
 
 }  // namespace
@@ -78,7 +87,9 @@ Limit Recorder::limit_of(const std::string& name, const GoldenTensor& tensor) co
   if (tensor.is_integer())
     return options_.is_smooth && !name.ends_with("engram.rows") ? Limit::kPrinted : Limit::kEqual;
   if (options_.is_smooth) return Limit::kSmoothTap;
-  return tensor.dtype == DType::kBF16 ? Limit::kStoredBf16 : Limit::kFull;
+  if (name.ends_with("engram.gate")) return Limit::kGate;
+  if (tensor.dtype != DType::kBF16) return Limit::kFull;
+  return has_quantiser(name) ? Limit::kQuantisedBf16 : Limit::kStoredBf16;
 }
 
 Recorder::Place* Recorder::find(const std::string& tap, int64_t rows, int64_t cols) {
@@ -143,7 +154,9 @@ std::vector<Tally> Recorder::finish() {
   std::vector<Tally> out;
   Tally total("all bf16 results", Limit::kAllStoredBf16);
   for (auto& [name, tally] : tallies_) {
-    if (tally.limit() == Limit::kStoredBf16) total.add_counts(tally);
+    const bool is_stored =
+        tally.limit() == Limit::kStoredBf16 || tally.limit() == Limit::kQuantisedBf16;
+    if (is_stored) total.add_counts(tally);
     out.push_back(std::move(tally));
   }
   if (total.count() > 0) out.push_back(std::move(total));

@@ -18,9 +18,11 @@ enum class Limit {
   kPrinted,     // shown, not judged: the arithmetics differ, or errors of earlier steps are in it
   kEqual,       // integers, codes, patches
   kStoredBf16,  // one op on the golden's own inputs, result stored as bf16
+  kQuantisedBf16,  // the same with a quantiser inside or at the end of the op
   kAllStoredBf16,  // such results of a whole case together
   kChain,          // several ops with roundings between them
   kFull,           // one op, result kept in f32
+  kGate,           // the same, behind a root of a sum near zero
   kSmoothTap,      // one op without any rounding point
   kSmoothLogits,   // end to end without roundings and quantisers
   kVisionTower,    // ViT output: the golden's own attention rounds its probabilities in tiles
@@ -37,7 +39,7 @@ class Tally {
            std::string_view where, int64_t first_row = 0);
   void add(std::span<const int32_t> got, std::span<const int32_t> want, int64_t cols,
            std::string_view where, int64_t first_row = 0);
-  // The numbers of another quantity, for a total.
+  // The numbers of another quantity, for a total; without rows that a flipped code moved.
   void add_counts(const Tally& other);
   // Something that could not be compared: always a FAIL.
   void fail(const std::string& why);
@@ -56,6 +58,15 @@ class Tally {
   Verdict verdict() const;
 
  private:
+  struct Row {  // of one add()
+    int64_t unequal = 0;
+    int64_t ulp_max = 0;
+    double difference_squares = 0;
+    double want_squares = 0;
+  };
+  // Returns false when a number is NaN, or infinite on one side.
+  bool compare(float got, float want, bool is_bf16, double noise, Row* row);
+  void note_row(const Row& row, int64_t cols);
   void note_worst(double difference, std::string_view where, int64_t row);
 
   std::string name_;
@@ -63,6 +74,11 @@ class Tally {
   int64_t count_ = 0;
   int64_t equal_ = 0;
   int64_t ulp_max_ = 0;  // of the stored type
+  int64_t rows_ = 0;
+  int64_t moved_rows_ = 0;  // kQuantisedBf16: rows with a flipped code
+  int64_t moved_count_ = 0;
+  int64_t moved_unequal_ = 0;
+  double moved_rel_l2_max_ = 0;  // of one row
   double abs_max_ = 0;
   double difference_squares_ = 0;
   double want_squares_ = 0;

@@ -109,6 +109,21 @@ TEST(Tally, UlpsCountFromTheSizeOfTheRowOn) {
   EXPECT_EQ(compare(got, want, Limit::kStoredBf16, 100), Verdict::kFail);
 }
 
+// A flipped code moves the whole of one row a little; a mistake moves a row a lot, or many rows.
+TEST(Tally, AFlippedCodeMayMoveARowAndNoMore) {
+  const std::vector<float> want(100 * 64, 1.0F);
+  const auto with = [&](int rows, float value, Limit limit) {
+    std::vector<float> got = want;
+    std::fill_n(got.begin() + 64, rows * 64, value);
+    return compare(got, want, limit, 64);
+  };
+  EXPECT_EQ(with(1, 1.125F, Limit::kQuantisedBf16), Verdict::kPass);
+  EXPECT_EQ(with(2, 1.0078125F, Limit::kQuantisedBf16), Verdict::kPass);
+  EXPECT_EQ(with(3, 1.0078125F, Limit::kQuantisedBf16), Verdict::kFail);
+  EXPECT_EQ(with(1, 1.5F, Limit::kQuantisedBf16), Verdict::kFail);
+  EXPECT_EQ(with(1, 1.0078125F, Limit::kStoredBf16), Verdict::kFail);
+}
+
 TEST(Tally, OneWrongListEntryFails) {
   const std::vector<int32_t> want = {1, 2, 3, -1};
   Tally tally("topk", Limit::kEqual);
