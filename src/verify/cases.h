@@ -11,11 +11,11 @@ namespace fathom::verify {
 
 // An arithmetic of the golden, the policy that has it, and what a comparison of logits can prove.
 struct Arithmetic {
-  const char* suffix;  // of the golden's tensors; empty: official, probabilities rounded
+  const char* suffix;  // of the golden's tensors; empty: the case's own arithmetic
   const char* policy;
   Limit logits_limit;
 };
-std::span<const Arithmetic> arithmetics();
+std::vector<Arithmetic> arithmetics(const GoldenCase& golden);
 
 Status run_prefill_case(const Subject& subject, GoldenCase& golden, Report* report);  // and taps
 Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* report);

@@ -84,7 +84,7 @@ Result<std::span<const uint8_t>> GoldenCase::take_bytes(const std::string& tenso
 std::vector<std::string> GoldenCase::untaken() const {
   std::vector<std::string> out;
   for (const TensorEntry& entry : file_->tensors())
-    if (!taken_.contains(entry.name)) out.push_back(entry.name);
+    if (entry.bytes > 0 && !taken_.contains(entry.name)) out.push_back(entry.name);
   return out;
 }
 

@@ -44,7 +44,8 @@ class GoldenCase {
   // The bytes of a tensor, for weights of the gemm case.
   Result<std::span<const uint8_t>> take_bytes(const std::string& tensor);
   void ignore(const std::string& tensor) { taken_.insert(tensor); }
-  // Names that no check has asked for.
+  // Names that no check has asked for; a tensor without numbers (no group is complete) proves
+  // nothing.
   std::vector<std::string> untaken() const;
   std::vector<std::string> names() const;
 

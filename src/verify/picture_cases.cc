@@ -25,6 +25,13 @@ Result<int64_t> number(const GoldenCase& golden, const Json& entry, const char* 
   return entry[field].get<int64_t>();
 }
 
+// A golden's pictures are ours: nothing bounds their shape.
+PictureLimits golden_limits() {
+  PictureLimits limits;
+  limits.ratio_max = limits.side_max;
+  return limits;
+}
+
 // Opens the files and compares the plan of each with the index.
 Result<std::vector<Picture>> open_pictures(const v41::Config& config, const std::string& folder,
                                            GoldenCase& golden, Tally* plans) {
@@ -34,7 +41,7 @@ Result<std::vector<Picture>> open_pictures(const v41::Config& config, const std:
     const std::string path = folder + "/" + entry.value("file", std::string());
     FATHOM_ASSIGN(const std::string bytes, read_file(path, int64_t{64} << 20));
     Result<RgbImage> image = decode_picture(
-        {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, PictureLimits{});
+        {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, golden_limits());
     if (!image) return image.status().with_context(path);
     picture.image = std::move(image).value();
     FATHOM_ASSIGN(picture.start, number(golden, entry, "start"));
@@ -158,7 +165,7 @@ Status run_picture_case(const Subject& subject, const std::string& folder, Golde
   FATHOM_TRY(compare_types(run, &placement[1]));
   report->add(golden.name(), "placement", std::move(placement));
 
-  for (const Arithmetic& arithmetic : arithmetics()) {
+  for (const Arithmetic& arithmetic : arithmetics(golden)) {
     if (!golden.has(std::string("logits") + arithmetic.suffix)) continue;
     const bool is_smooth = arithmetic.logits_limit == Limit::kSmoothLogits;
     for (const int64_t chunk : {0, 7}) {

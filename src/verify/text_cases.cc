@@ -31,9 +31,10 @@ Tally compare_rows(GoldenCase& golden, const std::string& name, Limit limit,
 }
 
 bool has_taps(const GoldenCase& golden) {
-  for (const std::string& name : golden.names())
-    if (name.starts_with("layers.")) return true;
-  return false;
+  const auto names = golden.names();
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name != "ids" && !name.starts_with("logits");
+  });
 }
 
 std::string policy_of(const GoldenCase& golden) {
@@ -136,19 +137,24 @@ TokenId best_token(std::span<const float> logits) {
 
 }  // namespace
 
-std::span<const Arithmetic> arithmetics() {
-  static constexpr std::array<Arithmetic, 4> kAll = {{
+std::vector<Arithmetic> arithmetics(const GoldenCase& golden) {
+  std::vector<Arithmetic> all = {
       {"_smooth", "smooth", Limit::kSmoothLogits},
       {"_f32", "f32", Limit::kPrinted},
       {"_unrounded_p", "reference", Limit::kPrinted},
-      {"", "reference", Limit::kPrinted},
-  }};
-  return kAll;
+  };
+  // Official: only its probabilities differ from `reference`.
+  Arithmetic own = {"", "reference", Limit::kPrinted};
+  for (const Arithmetic& arithmetic : all)
+    if ("_" + golden.arithmetic() == arithmetic.suffix)
+      own = {"", arithmetic.policy, arithmetic.logits_limit};
+  all.push_back(own);
+  return all;
 }
 
 Status run_prefill_case(const Subject& subject, GoldenCase& golden, Report* report) {
   FATHOM_ASSIGN(const std::vector<TokenId> ids, golden.tokens("ids"));
-  for (const Arithmetic& arithmetic : arithmetics()) {
+  for (const Arithmetic& arithmetic : arithmetics(golden)) {
     const std::string name = std::string("logits") + arithmetic.suffix;
     if (!golden.has(name)) continue;
     const bool is_smooth = arithmetic.logits_limit == Limit::kSmoothLogits;
@@ -171,7 +177,7 @@ Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* repor
     return error(Code::kDataLoss, "case {}: prefill of {} of {} ids", golden.name(), prefill,
                  ids.size());
   const auto count = static_cast<int64_t>(ids.size());
-  for (const Arithmetic& arithmetic : arithmetics()) {
+  for (const Arithmetic& arithmetic : arithmetics(golden)) {
     const std::string name = std::string("logits") + arithmetic.suffix;
     if (!golden.has(name)) continue;
     for (const int64_t chunk : kSmoothChunks) {
@@ -203,7 +209,8 @@ Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* repor
   std::vector<TokenId> ids = prompt;
   ids.insert(ids.end(), tokens.begin(), tokens.end() - (tokens.empty() ? 0 : 1));
   const Json margins = golden.entry().value("margin", Json::array());
-  for (const char* policy : {"smooth", "reference"}) {
+  for (const char* policy : {"smooth", "f32", "reference"}) {
+    if (policy == std::string("f32") && !golden.has("logits_f32")) continue;
     FATHOM_ASSIGN(Runner runner, Runner::create(subject, golden, policy, nullptr,
                                                 static_cast<int64_t>(ids.size())));
     FATHOM_ASSIGN(const std::vector<float> rows,
@@ -219,9 +226,12 @@ Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* repor
           .add(std::span(&own, 1), std::span(&tokens[i], 1), 1, "tokens", static_cast<int64_t>(i));
     }
     report->add(golden.name(), policy, {clear, close});
-    const bool has_logits = golden.has("logits") && policy == std::string("reference");
-    if (has_logits)
-      report->add(golden.name(), policy, {compare_rows(golden, "logits", Limit::kPrinted, rows)});
+    for (const Arithmetic& arithmetic : arithmetics(golden)) {
+      const std::string name = std::string("logits") + arithmetic.suffix;
+      if (golden.has(name) && arithmetic.policy == std::string(policy))
+        report->add(golden.name(), policy,
+                    {compare_rows(golden, name, arithmetic.logits_limit, rows)});
+    }
   }
   return Status::ok();
 }
