@@ -58,8 +58,11 @@ void expert_ffn(const Context& context, const ExpertFfnArgs& args) {
   const MatrixView<float> up = take(width);
   const MatrixView<float> down = take(args.y.cols);
   const bool round = args.round_bf16;
-  linear(context, {.x = x, .weight = args.w1, .y = gate, .round_bf16 = round});
-  linear(context, {.x = x, .weight = args.w3, .y = up, .round_bf16 = round});
+  const LinearArgs gate_and_up[] = {
+      {.x = x, .weight = args.w1, .y = gate, .round_bf16 = round},
+      {.x = x, .weight = args.w3, .y = up, .round_bf16 = round},
+  };
+  linear_together(context, gate_and_up);
   swiglu(context, {.gate = gate,
                    .up = up,
                    .weight = args.weight,

@@ -3,6 +3,22 @@
 #include "kernels/cpu/gemm.h"
 
 namespace fathom::kernels {
+namespace {
+
+void check(const LinearArgs& args) {
+  const WeightView& w = args.weight;
+  FATHOM_CHECK(args.x.cols == w.cols && args.y.cols == w.rows && args.y.rows == args.x.rows,
+               "x [{}, {}], weight [{}, {}], y [{}, {}]", args.x.rows, args.x.cols, w.rows, w.cols,
+               args.y.rows, args.y.cols);
+  const bool is_scaled = w.dtype == DType::kF8E4M3 || w.dtype == DType::kI8;
+  FATHOM_CHECK(is_scaled || w.dtype == DType::kBF16 || w.dtype == DType::kF32, "weight of type {}",
+               dtype_name(w.dtype));
+  FATHOM_CHECK(!is_scaled || w.scales != nullptr, "{} weight without scales", dtype_name(w.dtype));
+  FATHOM_CHECK(w.cols % 32 == 0 || (w.dtype != DType::kI8 && !args.quantise_activations),
+               "K = {} is no multiple of 32", w.cols);
+}
+
+}  // namespace
 
 WeightView weight_rows(const WeightView& weight, int64_t first, int64_t count) {
   FATHOM_CHECK(first >= 0 && count >= 0 && first + count <= weight.rows, "rows {}+{} of {}", first,
@@ -22,18 +38,19 @@ WeightView weight_rows(const WeightView& weight, int64_t first, int64_t count) {
 }
 
 void linear(const Context& context, const LinearArgs& args) {
-  const WeightView& w = args.weight;
-  FATHOM_CHECK(args.x.cols == w.cols && args.y.cols == w.rows && args.y.rows == args.x.rows,
-               "x [{}, {}], weight [{}, {}], y [{}, {}]", args.x.rows, args.x.cols, w.rows, w.cols,
-               args.y.rows, args.y.cols);
-  const bool is_scaled = w.dtype == DType::kF8E4M3 || w.dtype == DType::kI8;
-  FATHOM_CHECK(is_scaled || w.dtype == DType::kBF16 || w.dtype == DType::kF32, "weight of type {}",
-               dtype_name(w.dtype));
-  FATHOM_CHECK(!is_scaled || w.scales != nullptr, "{} weight without scales", dtype_name(w.dtype));
-  FATHOM_CHECK(w.cols % 32 == 0 || (w.dtype != DType::kI8 && !args.quantise_activations),
-               "K = {} is no multiple of 32", w.cols);
+  check(args);
   if (context.isa == Isa::kRef) return ref::linear(args);
   cpu::linear(context, args);
+}
+
+void linear_together(const Context& context, std::span<const LinearArgs> all) {
+  for (const LinearArgs& args : all) {
+    check(args);
+    FATHOM_CHECK(args.x.rows == all.front().x.rows, "{} rows beside {}", args.x.rows,
+                 all.front().x.rows);
+    if (context.isa == Isa::kRef) ref::linear(args);
+  }
+  if (context.isa != Isa::kRef && !all.empty()) cpu::linear_together(context, all);
 }
 
 }  // namespace fathom::kernels

@@ -1,6 +1,8 @@
 // y = x · Wᵀ (+ bias): every matrix product of the model but attention. Spec §4.3, §4.4.
 #pragma once
 
+#include <span>
+
 #include "kernels/context.h"
 #include "tensor/view.h"
 
@@ -28,6 +30,11 @@ struct LinearArgs {
   bool round_bf16 = false;
 };
 void linear(const Context& context, const LinearArgs& args);
+
+// linear() of each, to the same bits; all have the same number of rows and none reads another's y.
+// Of a few rows they are handed to the threads at once, which small weights need: a token makes
+// hundreds of products, and waiting for the last thread costs as much as a small one.
+void linear_together(const Context& context, std::span<const LinearArgs> all);
 
 // Rows [first, first + count) of a weight, for grouped projections (wo_a). With FP8 `first` must be
 // a multiple of 32, as the scales are.

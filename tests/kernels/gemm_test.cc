@@ -162,6 +162,44 @@ TEST(Gemm, ThreadsAndPassesDoNotChangeBits) {
   }
 }
 
+// One row takes the weights' own way, 8 still share a job, 9 do not.
+TEST(Gemm, ProductsTogetherEqualEachAlone) {
+  for (Isa isa : available_isas()) {
+    if (isa == Isa::kRef) continue;
+    for (int64_t rows : {1, 8, 9}) {
+      Matrix<float> x = random_x(rows, 160, XValues::kBf16, 2);
+      Matrix<float> wider = random_x(rows, 96, XValues::kF32, 3);
+      std::vector<Weight> weights;
+      for (DType dtype : kDTypes) weights.push_back(random_weight(dtype, 70, 160, Scales::kAny, 4));
+      weights.push_back(random_weight(DType::kBF16, 3, 96, Scales::kUsual, 5));
+      std::vector<Matrix<float>> y;
+      std::vector<LinearArgs> products;
+      for (const Weight& weight : weights) y.emplace_back(rows, weight.view.rows, 3);
+      for (size_t i = 0; i < weights.size(); ++i)
+        products.push_back({.x = weights[i].view.cols == 96 ? wider : x,
+                            .weight = weights[i].view,
+                            .y = y[i],
+                            .quantise_activations = i == 2,
+                            .round_bf16 = i % 2 == 0});
+      ThreadPool pool(2);
+      Workspace workspace;
+      const Context context{pool, workspace, isa};
+      cpu::linear_together(context, products);
+      for (size_t i = 0; i < products.size(); ++i) {
+        Matrix<float> alone(rows, weights[i].view.rows, 3);
+        LinearArgs args = products[i];
+        args.y = alone;
+        cpu::linear(context, args);
+        std::vector<float> got;
+        std::vector<float> want;
+        append<float>(got, y[i]);
+        append<float>(want, alone);
+        expect_same_bits(got, want, fmt::format("{} rows, {}", rows, i));
+      }
+    }
+  }
+}
+
 double value_at(const WeightView& w, int64_t n, int64_t k) {
   const int64_t at = n * w.cols + k;
   const int64_t scale_row = w.dtype == DType::kF8E4M3 ? n / 32 : n;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -68,8 +69,45 @@ void multiply_strip(const Pass& pass, int64_t w_row, int64_t w_rows, const Block
   }
 }
 
-void run_pass(const Context& context, const Pass& pass) {
-  const int64_t strip = pass.strip_rows;
+// A pass cut into items for the threads, numbered on from those before it.
+struct Work {
+  Pass pass;
+  int64_t item_rows;  // weight rows
+  int64_t first_item;
+  int64_t end_item;
+};
+
+Work divide(const Context& context, const Pass& pass, int64_t first_item) {
+  const int64_t w_rows = pass.args.weight.rows;
+  const int64_t strips = divide_up(w_rows, pass.strip_rows);
+  const int64_t strip_bytes =
+      std::max<int64_t>(weight_row_bytes(pass.args.weight) * pass.strip_rows, 1);
+  const int64_t strips_max = divide_up(strips, context.pool.thread_count() * kItemsPerThread);
+  const int64_t strips_per_item =
+      pass.rows > kFewRows ? 1 : std::clamp(kItemBytes / strip_bytes, int64_t{1}, strips_max);
+  const int64_t item_rows = pass.strip_rows * strips_per_item;
+  return {pass, item_rows, first_item, first_item + divide_up(w_rows, item_rows)};
+}
+
+void run_item(const Work& work, int64_t item, const BlockScratch& scratch) {
+  const Pass& pass = work.pass;
+  const int64_t begin = (item - work.first_item) * work.item_rows;
+  const int64_t end = std::min(pass.args.weight.rows, begin + work.item_rows);
+  for (int64_t row = begin; row < end; row += pass.strip_rows)
+    multiply_strip(pass, row, std::min(pass.strip_rows, end - row), scratch);
+}
+
+// All with the same strip_rows.
+void run(const Context& context, std::span<const Pass> passes) {
+  std::vector<Work> works;
+  works.reserve(passes.size());
+  int64_t items = 0;
+  int64_t rows_max = 0;
+  for (const Pass& pass : passes) {
+    items = works.emplace_back(divide(context, pass, items)).end_item;
+    rows_max = std::max(rows_max, pass.rows);
+  }
+  const int64_t strip = passes.front().strip_rows;
   const int64_t threads = context.pool.thread_count();
   Scratch scratch(context.workspace);
   auto* of_thread = scratch.take<BlockScratch>(threads);
@@ -77,21 +115,21 @@ void run_pass(const Context& context, const Pass& pass) {
     of_thread[thread] = {.pairs = scratch.take<uint16_t>(strip * kDotBlock),
                          .split = scratch.take<float>(strip * kDotBlock),
                          .x_split = scratch.take<float>(kRowsPerWidening * kDotBlock),
-                         .total = scratch.take<float>(pass.rows * strip * kDotLanes)};
+                         .total = scratch.take<float>(rows_max * strip * kDotLanes)};
   }
-  const int64_t w_rows = pass.args.weight.rows;
-  const int64_t strips = divide_up(w_rows, strip);
-  const int64_t strip_bytes = std::max<int64_t>(weight_row_bytes(pass.args.weight) * strip, 1);
-  const int64_t strips_per_item = pass.rows > kFewRows
-                                      ? 1
-                                      : std::clamp(kItemBytes / strip_bytes, int64_t{1},
-                                                   divide_up(strips, threads * kItemsPerThread));
-  const int64_t item_rows = strip * strips_per_item;
-  context.pool.parallel_for(divide_up(w_rows, item_rows), [&](int64_t item, int thread) {
-    const int64_t end = std::min(w_rows, (item + 1) * item_rows);
-    for (int64_t row = item * item_rows; row < end; row += strip)
-      multiply_strip(pass, row, std::min(strip, end - row), of_thread[thread]);
+  context.pool.parallel_for(items, [&](int64_t item, int thread) {
+    const auto work = std::ranges::find_if(works, [&](const Work& w) { return item < w.end_item; });
+    run_item(*work, item, of_thread[thread]);
   });
+}
+
+int64_t strip_rows(int64_t rows) {
+  return rows > kFewRows ? kStripRowsMany : kStripRowsFew;
+}
+
+bool share_packed_rows(const LinearArgs& a, const LinearArgs& b) {
+  return a.x.data == b.x.data && a.x.cols == b.x.cols && a.x.stride == b.x.stride &&
+         a.quantise_activations == b.quantise_activations && a.weight.dtype == b.weight.dtype;
 }
 
 // VDPBF16PS against dot_order.h on random operands inside the allowed range: a CPU that rounds or
@@ -160,13 +198,40 @@ void linear_with(const GemmKernels& kernels, const Context& context, const Linea
     const int64_t count = std::min(rows_per_pass, rows - row);
     Scratch pass_scratch(context.workspace);
     const PackedRows x = pack_rows(kernels, context, pass_scratch, args, row, count);
-    run_pass(context, {.kernels = kernels,
-                       .args = args,
-                       .x = x,
-                       .first_row = row,
-                       .rows = count,
-                       .strip_rows = count > kFewRows ? kStripRowsMany : kStripRowsFew});
+    const Pass pass{.kernels = kernels,
+                    .args = args,
+                    .x = x,
+                    .first_row = row,
+                    .rows = count,
+                    .strip_rows = strip_rows(count)};
+    run(context, {&pass, 1});
   }
+}
+
+void linear_together(const Context& context, std::span<const LinearArgs> all) {
+  const int64_t rows = all.front().x.rows;
+  if (rows > kFewRows) {
+    for (const LinearArgs& args : all) cpu::linear(context, args);
+    return;
+  }
+  if (rows == 0) return;
+  const GemmKernels& kernels = gemm_kernels(context.isa);
+  Scratch scratch(context.workspace);
+  std::vector<PackedRows> packed;
+  packed.reserve(all.size());
+  std::vector<Pass> passes;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool is_shared = i > 0 && share_packed_rows(all[i - 1], all[i]);
+    packed.push_back(is_shared ? packed.back()
+                               : pack_rows(kernels, context, scratch, all[i], 0, rows));
+    passes.push_back({.kernels = kernels,
+                      .args = all[i],
+                      .x = packed.back(),
+                      .first_row = 0,
+                      .rows = rows,
+                      .strip_rows = strip_rows(rows)});
+  }
+  run(context, passes);
 }
 
 }  // namespace fathom::kernels::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/attention.h"
 #include "kernels/linear.h"
@@ -52,21 +53,25 @@ void project_groups(const Pass& pass, const WeightView& wo_a, MatrixView<const f
   const int64_t groups = pass.config.o_groups;
   const int64_t in = o.cols / groups;
   const int64_t out = y.cols / groups;
+  const auto cut_rows = [&](int64_t g) { return g * out % kScaleBlockRows; };
+  const auto group = [&](int64_t g) {
+    return MatrixView<float>(y.data + g * out, y.rows, out, y.stride);
+  };
+  kernels::Scratch scratch(pass.workspace());
+  std::vector<kernels::LinearArgs> products;
   for (int64_t g = 0; g < groups; ++g) {
-    const int64_t before = g * out % kScaleBlockRows;
-    const MatrixView<const float> heads = {o.data + g * in, o.rows, in, o.stride};
-    const MatrixView<float> target = {y.data + g * out, y.rows, out, y.stride};
-    const WeightView weight = kernels::weight_rows(wo_a, g * out - before, before + out);
-    if (before == 0) {
-      pass.ops.linear(heads, weight, target);
-      continue;
-    }
-    kernels::Scratch scratch(pass.workspace());
-    const auto wide = take_rows(scratch, y.rows, before + out);
-    pass.ops.linear(heads, weight, wide);
-    for (int64_t r = 0; r < y.rows; ++r)
-      std::ranges::copy(wide.row(r).subspan(static_cast<size_t>(before)), target.row(r).begin());
+    const int64_t rows = cut_rows(g) + out;
+    products.push_back({.x = {o.data + g * in, o.rows, in, o.stride},
+                        .weight = kernels::weight_rows(wo_a, g * out - cut_rows(g), rows),
+                        .y = cut_rows(g) == 0 ? group(g) : take_rows(scratch, y.rows, rows),
+                        .round_bf16 = pass.ops.rounds()});
   }
+  kernels::linear_together(pass.ops.context(), products);
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t r = 0; r < y.rows && cut_rows(g) > 0; ++r)
+      std::ranges::copy(
+          products[static_cast<size_t>(g)].y.row(r).subspan(static_cast<size_t>(cut_rows(g))),
+          group(g).row(r).begin());
 }
 
 }  // namespace
