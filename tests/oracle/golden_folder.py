@@ -18,7 +18,6 @@ ALL = tuple(ARITHMETICS)
 # Taps that stay in f32 between the roundings of `reference`.
 F32_TAPS = (".pre", ".post", ".comb", ".pre_in", ".scores", ".weights", ".gate", "index_score",
             "logits", "confidence")
-INSIDE_TAPS = (".wo_a_out", ".shared_out")  # the official folders lack them
 DECODE_TAPS = ("topk", "router.ids", "router.weights", "engram.rows", "engram.gate", "attn_out",
                "ffn_out")
 PICTURE_TAPS = ("x_in", "latent", "topk", "router.ids", "router.weights", "engram.x_in",
@@ -45,6 +44,11 @@ def _suffix(arithmetic):
 
 def _int32(values):
     return "I32", np.asarray(values, np.int32)
+
+
+def _inner_taps(kind, count):
+    """Endings of the taps that the official folders lack, among `count` layers or stages."""
+    return (".wo_a_out", ".shared_out", *(f"{kind}.{i}.x_out" for i in range(count - 1)))
 
 
 class GoldenFolder:
@@ -83,8 +87,10 @@ class GoldenFolder:
             tensors["logits" + _suffix(arithmetic)] = ("F32", logits.astype(F32))
         self.write(name, "prefill", tensors, n=len(ids), ids=[int(i) for i in ids])
 
-    def taps(self, name, ids, arithmetic, left_out=()):
-        """Every inner value but those whose names end so; what has no numbers is left out too."""
+    def taps(self, name, ids, arithmetic, has_inner=True):
+        """Every inner value, or without those that the official folders lack; a tensor without
+        numbers is left out."""
+        left_out = () if has_inner else _inner_taps("layers", self.config.num_hidden_layers)
         model = self.model(arithmetic)
         model.forward(ids, WholeContext(model.c))
         tensors = {"ids": _int32(ids)}
@@ -140,13 +146,8 @@ class GoldenFolder:
 
     def cached(self, state):
         """What a sequence leaves in the caches; ring slots by position mod W."""
-        out, window = {}, self.config.sliding_window
-        live = range(max(0, state.n - window), state.n)
-        for l in range(self.config.num_hidden_layers):
-            ring = np.zeros((window, self.config.head_dim), F32)
-            for p in live:
-                ring[p % window] = state.rings[l][p % state.slots]
-            out["window_ring", l] = ring
+        out = {("window_ring", l): self.ring(state, l)
+               for l in range(self.config.num_hidden_layers)}
         for l in self.config.kv_source_layer_ids:
             out["compressed_kv", l], out["index_k", l] = state.rows[l], state.keys[l]
             for i, part in enumerate(("pending_k", "pending_g")):
@@ -154,6 +155,56 @@ class GoldenFolder:
         names = {f"state.layers.{l}.{part}": value for (part, l), value in out.items()}
         return {name: ("F32", value.astype(F32)) if "pending" in name else stored(name, value)
                 for name, value in names.items() if value.size}
+
+    def ring(self, state, owner):
+        """The window rows of a layer or stage by position mod W."""
+        window = self.config.sliding_window
+        ring = np.zeros((window, self.config.head_dim), F32)
+        for p in range(max(0, state.n - window), state.n):
+            ring[p % window] = state.rings[owner][p % state.slots]
+        return ring
+
+    def dspark(self, name, ids, prefill, positions):
+        """`prefill` ids at once, then single steps; a draft pass behind each of the positions."""
+        tensors, passes = {"ids": _int32(ids)}, {}
+        for arithmetic in ALL:
+            model = self.model(arithmetic)
+            state = SequenceState(model.c)
+            _, main = model.forward(ids[:prefill], state)
+            model.seed_drafts(main, 0, state)
+            if arithmetic == BASE:
+                tensors["prefill_main_hidden"] = stored("main_hidden", main)
+            for p in range(prefill, positions[-1] + 1):
+                logits, main = model.forward(ids[p:p + 1], state)
+                model.taps = {"draft.main_hidden": main}
+                model.seed_drafts(main, p, state)
+                if p in positions:
+                    passes.setdefault(p, {"position": p, "y": int(np.argmax(logits[0]))})
+                    model.draft(passes[p]["y"], p, state)
+                    tensors.update(self.draft_pass(model, state, p, arithmetic, passes[p]))
+                    if arithmetic == BASE:
+                        tensors[f"p{p}.target_logits"] = ("F32", logits[0].astype(F32))
+        self.write(name, "dspark", tensors, prefill=prefill, ids=[int(i) for i in ids],
+                   passes=list(passes.values()))
+
+    def draft_pass(self, model, state, p, arithmetic, entry):
+        """Tensors of one pass; its entry in the index is filled in."""
+        taps = model.taps
+        if arithmetic != BASE:
+            return {f"p{p}.{tap}_{arithmetic}": stored(tap, taps[tap])
+                    for tap in ("draft.logits", "draft.ids", "draft.confidence")}
+        ranked = np.sort(taps["draft.logits"])
+        entry.update(draft_ids=taps["draft.ids"].tolist(),
+                     confidence=[round(float(c), 6) for c in taps["draft.confidence"]],
+                     margin=[round(float(row[-1] - row[-2]), 4) for row in ranked])
+        stages = self.config.num_nextn_predict_layers
+        inner = _inner_taps("mtp", stages)
+        out = {f"p{p}.{tap}": stored(tap, value) for tap, value in taps.items()
+               if not tap.endswith(inner)}
+        out.update({f"p{p}.mtp.{i}.window_ring": stored("window_ring",
+                                                        self.ring(state, ("mtp", i)))
+                    for i in range(stages)})
+        return out
 
     def greedy(self, name, prompt, count):
         """The official arithmetic's tokens, as long as every arithmetic chooses the same."""

@@ -10,7 +10,7 @@ from oracle import maker
 from oracle.codecs import F32, bf16, e4m3_encode
 from oracle.config import Config
 from oracle.engram import table_rows
-from oracle.golden_folder import INSIDE_TAPS, GoldenFolder
+from oracle.golden_folder import GoldenFolder
 
 CONTEXT = 256
 LISTS = ("compress_ratios", "kv_source_layer_ids", "index_source_layer_ids",
@@ -223,9 +223,8 @@ def write_golden(folder, seed, length_max=70):
         return rng.integers(0, vocab, count)
     golden.prefill("prefill", ids(d.whole(1, length_max)))
     for arithmetic in ("unrounded_p", "official", "smooth"):
-        left_out = INSIDE_TAPS if d.chance(0.5) else ()
         golden.taps("taps-" + arithmetic.replace("_", "-"), ids(d.whole(1, length_max // 2)),
-                    arithmetic, left_out)
+                    arithmetic, has_inner=d.chance(0.5))
     start = d.whole(1, length_max // 2)
     golden.decode("decode", ids(start + d.whole(0, 8)), start)
     golden.clamped("clamp", ids(d.whole(1, 20)), d.one(0.5, 0.1, 0))
@@ -234,6 +233,10 @@ def write_golden(folder, seed, length_max=70):
     golden.gemm("gemm", draw_products(d))
     if golden.config.vision is not None:
         draw_picture_case(d, golden, ids)
+    if golden.config.num_nextn_predict_layers:
+        start = d.whole(1, length_max // 2)
+        positions = [start, start + d.whole(1, 3)]
+        golden.dspark("dspark", ids(positions[-1] + 1), start, positions)
     golden.finish()
     return raw
 
