@@ -10,8 +10,6 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kRotaryMax = 1024;  // bounds the row's copy of its table, on the stack
-
 // The pair index where a wavelength of `beta` turns in the original context begins (§3.3).
 double yarn_corner(int64_t rotary_dims, double theta, const Yarn& yarn, double beta) {
   const double turns = static_cast<double>(yarn.original_positions) / (beta * 2 * M_PI);

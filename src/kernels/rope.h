@@ -12,6 +12,8 @@
 
 namespace fathom::kernels {
 
+inline constexpr int64_t kRotaryMax = 1024;  // R; bounds a row's copy of its table, on the stack
+
 struct Yarn {
   double factor = 1;
   double beta_fast = 32;

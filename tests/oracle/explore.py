@@ -1,9 +1,11 @@
 """Compares `fathom verify` with the oracle on random models, as many as asked for.
 
     PYTHONPATH=tests build/venv/bin/python -m oracle.explore --program build/dev/fathom --seed 1 \\
-        --count 100 [--keep FOLDER]
+        --count 100 [--keep FOLDER] [--length TOKENS] [--config CONFIG.json]
 
-Prints one line a model; a failing one's folder is kept. Exit status 1 if any failed.
+Prints one line a model; a failing one's folder is kept. Exit status 1 if any failed. --length: of
+the longest prompt. --config: this configuration instead of drawn ones; only weights, prompts and
+pictures are random.
 """
 import argparse
 import json
@@ -31,13 +33,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--keep", default=tempfile.gettempdir())
+    parser.add_argument("--length", type=int, default=70)
+    parser.add_argument("--config")
     args = parser.parse_args()
+    given = None
+    if args.config:
+        with open(args.config, encoding="utf-8") as f:
+            given = json.load(f)
     failed = 0
     for seed in range(args.seed, args.seed + args.count):
         folder = os.path.join(args.keep, f"fathom-oracle-{seed}")
         shutil.rmtree(folder, ignore_errors=True)
         begin = time.monotonic()
-        raw = write_golden(folder, seed)
+        raw = write_golden(folder, seed, args.length, given)
         made = time.monotonic()
         status, text = verify(args.program, folder)
         took = f"{made - begin:.1f} s oracle, {time.monotonic() - made:.1f} s verify"

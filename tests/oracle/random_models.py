@@ -210,11 +210,12 @@ def draw_products(d):
             yield dtype, x, e4m3_encode(weight), scale
 
 
-def write_golden(folder, seed, length_max=70):
-    """One random model and its golden folder. Returns the content of config.json."""
+def write_golden(folder, seed, length_max=70, given=None):
+    """One random model and its golden folder. Returns the content of config.json: `given`, or a
+    drawn one."""
     rng = np.random.default_rng(seed)
     d = Draw(rng)
-    raw = draw_config(rng)
+    raw = given or draw_config(rng)
     write_checkpoint(raw, os.path.join(folder, "checkpoint"), seed)
     golden = GoldenFolder(folder)
     vocab = raw["text_config"]["vocab_size"]

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/hyper_connection.h"
+#include "kernels/rope.h"
 #include "model/deepseek_v41/config_fields.h"
 #include "model/deepseek_v41/config_rules.h"
 
@@ -26,7 +28,7 @@ void read_attention(ConfigFields& in, TextConfig* t) {
   in.only("num_key_value_heads", 1);
   in.whole("head_dim", 1, kWidthMax, &t->head_dim);
   in.whole("q_lora_rank", 1, kWidthMax, &t->q_lora_rank);
-  in.whole("qk_rope_head_dim", 2, kWidthMax, &t->qk_rope_head_dim);
+  in.whole("qk_rope_head_dim", 2, kernels::kRotaryMax, &t->qk_rope_head_dim);
   in.real("rope_theta", 1, 1e12, &t->rope_theta);
   in.real("compress_rope_theta", 1, 1e12, &t->compress_rope_theta);
   in.whole("max_position_embeddings", 1, kContextMax, &t->max_position_embeddings);
@@ -69,7 +71,7 @@ void read_moe(ConfigFields& in, TextConfig* t) {
   in.only("topk_method", "noaux_tc");
   in.real("swiglu_limit", -1e30, 1e30, &t->swiglu_limit);
   in.only("hidden_act", "silu");
-  in.whole("hc_mult", 1, 16, &t->hc_mult);
+  in.whole("hc_mult", 1, kernels::kStreamsMax, &t->hc_mult);
   in.whole("hc_sinkhorn_iters", 1, 1000, &t->hc_sinkhorn_iters);
   in.real("hc_eps", 0, 1, &t->hc_eps);
   in.real("rms_norm_eps", 0, 1, &t->rms_norm_eps);

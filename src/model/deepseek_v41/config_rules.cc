@@ -4,6 +4,8 @@
 #include <numeric>
 #include <string>
 
+#include "kernels/rope.h"
+
 namespace fathom::v41 {
 
 namespace {
@@ -224,6 +226,17 @@ Status check_engram(const TextConfig& text) {
   return {};
 }
 
+Status check_vision(const VisionConfig& vision) {
+  FATHOM_TRY(check_divisible(
+      {{"vision_config.hidden_size", vision.hidden_size, 4 * vision.num_attention_heads,
+        "heads, and quarters of a head for the rotation"}}));
+  if (vision.hidden_size / vision.num_attention_heads > kernels::kRotaryMax)
+    return error(Code::kUnsupported,
+                 "vision_config.hidden_size is {} for {} heads: wanted heads of at most {}",
+                 vision.hidden_size, vision.num_attention_heads, kernels::kRotaryMax);
+  return {};
+}
+
 Status check_token_ids(const Config& config) {
   const TextConfig& t = config.text;
   const std::pair<const char*, int64_t> ids[] = {
@@ -273,11 +286,7 @@ Status validate(const Config& config) {
   FATHOM_TRY(check_sizes(text));
   FATHOM_TRY(check_engram(text));
   FATHOM_TRY(check_token_ids(config));
-  if (config.vision)
-    FATHOM_TRY(check_divisible({{"vision_config.hidden_size", config.vision->hidden_size,
-                                 4 * config.vision->num_attention_heads,
-                                 "heads, and quarters of a head for the rotation"}}));
-  return {};
+  return config.vision ? check_vision(*config.vision) : Status();
 }
 
 }  // namespace fathom::v41
