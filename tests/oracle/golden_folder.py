@@ -10,7 +10,7 @@ from oracle.checkpoint import dequantise, write_safetensors
 from oracle.codecs import F32
 from oracle.model import Model, load
 from oracle.numerics import ARITHMETICS
-from oracle.pictures import place_pictures, span_kinds, span_length
+from oracle.pictures import START, place_pictures, resize_plan, span_kinds, span_length
 from oracle.state import SequenceState, WholeContext
 
 BASE = "official"  # the arithmetic whose tensors have no suffix, unless a case says so
@@ -229,7 +229,7 @@ class GoldenFolder:
 
     def picture(self, name, ids, images, decode_ids):
         """ids: with one placeholder a picture; images: uint8 [H, W, 3]."""
-        from PIL import Image
+        from PIL import Image  # nothing else here needs Pillow
         token, tensors = self.config.image_token_id, {}
         for arithmetic in ALL:
             model = self.model(arithmetic)
@@ -248,7 +248,7 @@ class GoldenFolder:
                                                np.concatenate(rows), decode_ids))
         tensors.update(ids=_int32(expanded), types=_int32(kinds), decode_ids=_int32(decode_ids))
         pictures = []
-        starts = np.nonzero(kinds == 0)[0]
+        starts = np.nonzero(kinds == START)[0]
         for i, (image, grid) in enumerate(zip(images, grids)):
             file = f"{name}-{i}.png"
             Image.fromarray(image).save(os.path.join(self.path, file))
@@ -278,7 +278,6 @@ class GoldenFolder:
         return out
 
     def picture_entry(self, file, image, grid, start):
-        from oracle.pictures import resize_plan
         vision, (height, width) = self.config.vision, image.shape[:2]
         box_w, box_h, rows, columns = resize_plan(width, height, vision)
         assert [rows, columns] == list(grid)

@@ -32,6 +32,10 @@ class Draw:
     def chance(self, share):
         return bool(self.rng.random() < share)
 
+    def length(self, most):
+        """Of a prompt: mostly long, so that windows and lists overflow."""
+        return self.whole(most // 2, most) if self.chance(0.75) else self.whole(1, 12)
+
     def some(self, options, share):
         return [option for option in options if self.chance(share)]
 
@@ -222,11 +226,11 @@ def write_golden(folder, seed, length_max=70, given=None):
 
     def ids(count):
         return rng.integers(0, vocab, count)
-    golden.prefill("prefill", ids(d.whole(1, length_max)))
+    golden.prefill("prefill", ids(d.length(length_max)))
     for arithmetic in ("unrounded_p", "official", "smooth"):
-        golden.taps("taps-" + arithmetic.replace("_", "-"), ids(d.whole(1, length_max // 2)),
+        golden.taps("taps-" + arithmetic.replace("_", "-"), ids(d.length(length_max // 2)),
                     arithmetic, has_inner=d.chance(0.5))
-    start = d.whole(1, length_max // 2)
+    start = d.length(length_max // 2)
     golden.decode("decode", ids(start + d.whole(0, 8)), start)
     golden.clamped("clamp", ids(d.whole(1, 20)), d.one(0.5, 0.1, 0))
     golden.greedy("greedy", ids(d.whole(1, 12)), 6)
@@ -235,7 +239,7 @@ def write_golden(folder, seed, length_max=70, given=None):
     if golden.config.vision is not None:
         draw_picture_case(d, golden, ids)
     if golden.config.num_nextn_predict_layers:
-        start = d.whole(1, length_max // 2)
+        start = d.length(length_max // 2)
         positions = [start, start + d.whole(1, 3)]
         golden.dspark("dspark", ids(positions[-1] + 1), start, positions)
     golden.finish()
