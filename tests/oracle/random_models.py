@@ -123,7 +123,7 @@ def draw_vision(d):
 
 
 def draw_config(rng):
-    """The content of a config.json, all of its lists written out."""
+    """The content of a config.json."""
     d = Draw(rng)
     layers = d.one(1, 2, 3, 4, 5, 6, 8)
     text = dict(**draw_sizes(d), **draw_experts(d), num_hidden_layers=layers)
@@ -145,34 +145,27 @@ def draw_config(rng):
     if d.chance(0.25):  # leave the lists to their default rules
         for name in LISTS:
             del text[name]
-        fill_lists(text)
-        raw["lists_by_default"] = True
+        if not Config(raw).dspark_target_layer_ids:  # every layer is a kv source
+            text["num_nextn_predict_layers"] = 0
     text["engram_num_embeddings"] = table_rows(Config(raw))
     return raw
 
 
-def fill_lists(text):
-    config = Config({"text_config": text})
-    text.update({name: config[name] for name in LISTS})
-
-
 def write_checkpoint(raw, folder, seed):
+    """raw: the content of config.json. The maker wants its lists written out."""
     os.makedirs(folder)
-    raw = copy.deepcopy(raw)
-    text = raw["text_config"]
-    groups = maker.shards(copy.deepcopy(raw))
-    by_default = raw.pop("lists_by_default", False)
+    full = copy.deepcopy(raw)
+    config = Config(raw)
+    full["text_config"].update({name: config[name] for name in LISTS})
+    groups = maker.shards(full)
     weight_map = {}
     for i, group in enumerate(groups):
         name = f"model-{i + 1:05d}-of-{len(groups):05d}.safetensors"
         maker.write_shard(os.path.join(folder, name), group, seed, False)
         weight_map.update({tensor.name: name for tensor in group})
-    if by_default:
-        for name in LISTS:
-            del text[name]
     files = {"config.json": raw,
              "model.safetensors.index.json": dict(metadata={}, weight_map=weight_map),
-             "tokenizer.json": maker.stub_tokenizer(text["vocab_size"])}
+             "tokenizer.json": maker.stub_tokenizer(config.vocab_size)}
     for name, content in files.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
             json.dump(content, f, indent=1)
