@@ -51,7 +51,8 @@ Result<Runner> Runner::create(const Subject& subject, const GoldenCase& golden,
   return runner;
 }
 
-Result<std::vector<float>> Runner::run(std::span<const InputToken> tokens, int64_t chunk) {
+Result<std::vector<float>> Runner::run(std::span<const InputToken> tokens, int64_t chunk,
+                                       int64_t logits_from) {
   std::vector<float> all;
   const auto step = static_cast<size_t>(
       chunk == 0 ? std::max<int64_t>(1, static_cast<int64_t>(tokens.size())) : chunk);
@@ -59,7 +60,7 @@ Result<std::vector<float>> Runner::run(std::span<const InputToken> tokens, int64
     const SequenceRows rows = {
         .state = state_.get(),
         .tokens = tokens.subspan(first, std::min(step, tokens.size() - first)),
-        .logits_from = 0};
+        .logits_from = logits_from};
     std::vector<float> logits;
     FATHOM_TRY(model_->forward(std::span(&rows, 1), nullptr, &logits));
     all.insert(all.end(), logits.begin(), logits.end());
@@ -67,10 +68,11 @@ Result<std::vector<float>> Runner::run(std::span<const InputToken> tokens, int64
   return all;
 }
 
-Result<std::vector<float>> Runner::run(std::span<const TokenId> ids, int64_t chunk) {
+Result<std::vector<float>> Runner::run(std::span<const TokenId> ids, int64_t chunk,
+                                       int64_t logits_from) {
   std::vector<InputToken> tokens;
   for (const TokenId id : ids) tokens.push_back({.token = id});
-  return run(tokens, chunk);
+  return run(tokens, chunk, logits_from);
 }
 
 }  // namespace fathom::verify

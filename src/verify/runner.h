@@ -40,9 +40,12 @@ class Runner {
   v41::Model& model() { return *model_; }
   SequenceState& state() { return *state_; }
 
-  // Appends `tokens` in pieces of `chunk` (0: as one) and returns the logits of all of them.
-  Result<std::vector<float>> run(std::span<const InputToken> tokens, int64_t chunk = 0);
-  Result<std::vector<float>> run(std::span<const TokenId> ids, int64_t chunk = 0);
+  // Appends `tokens` in pieces of `chunk` (0: as one) and returns the logits of the positions from
+  // `logits_from` on. What these can't see is left out of the decoder layers (spec §3.11).
+  Result<std::vector<float>> run(std::span<const InputToken> tokens, int64_t chunk = 0,
+                                 int64_t logits_from = 0);
+  Result<std::vector<float>> run(std::span<const TokenId> ids, int64_t chunk = 0,
+                                 int64_t logits_from = 0);
 
  private:
   std::unique_ptr<v41::Model> model_;
