@@ -229,33 +229,34 @@ class GoldenFolder:
 
     def picture(self, name, ids, images, decode_ids):
         """ids: with one placeholder a picture; images: uint8 [H, W, 3]."""
-        from PIL import Image  # nothing else here needs Pillow
-        token, tensors = self.config.image_token_id, {}
+        tensors = {}
         for arithmetic in ALL:
             model = self.model(arithmetic)
-            rows, grids = [], []
-            for i, image in enumerate(images):
-                model.taps = {}
-                embedding, *grid = model.encode_picture(image)
-                rows.append(embedding)
-                grids.append(grid)
-                if arithmetic == BASE:
-                    tensors.update({f"picture{i}.{part}": stored(part, model.taps[tap])
-                                    for tap, part in PICTURE_STAGES.items()})
-                    tensors[f"picture{i}.types"] = _int32(span_kinds(*grid))
-            expanded, kinds = place_pictures(ids, grids, token)
-            tensors.update(self.picture_prompt(model, arithmetic, expanded, kinds,
-                                               np.concatenate(rows), decode_ids))
+            rows, grids, stages = self.encode_pictures(model, images)
+            expanded, kinds = place_pictures(ids, grids, self.config.image_token_id)
+            tensors.update(stages if arithmetic == BASE else {})
+            tensors.update(self.picture_prompt(model, arithmetic, expanded, kinds, rows,
+                                               decode_ids))
         tensors.update(ids=_int32(expanded), types=_int32(kinds), decode_ids=_int32(decode_ids))
-        pictures = []
         starts = np.nonzero(kinds == START)[0]
-        for i, (image, grid) in enumerate(zip(images, grids)):
-            file = f"{name}-{i}.png"
-            Image.fromarray(image).save(os.path.join(self.path, file))
-            pictures.append(self.picture_entry(file, image, grid, int(starts[i])))
+        pictures = [self.save_picture(f"{name}-{i}.png", image, int(starts[i]))
+                    for i, image in enumerate(images)]
         self.write(name, "picture", tensors, pictures=pictures, n=len(expanded),
                    ids=expanded.tolist(), types=kinds.tolist(),
                    decode_ids=[int(i) for i in decode_ids])
+
+    def encode_pictures(self, model, images):
+        """(rows of all pictures, token grid of each, tensors of the stages of the tower)."""
+        rows, grids, stages = [], [], {}
+        for i, image in enumerate(images):
+            model.taps = {}
+            embedding, *grid = model.encode_picture(image)
+            rows.append(embedding)
+            grids.append(grid)
+            stages.update({f"picture{i}.{part}": stored(part, model.taps[tap])
+                           for tap, part in PICTURE_STAGES.items()})
+            stages[f"picture{i}.types"] = _int32(span_kinds(*grid))
+        return np.concatenate(rows), grids, stages
 
     def picture_prompt(self, model, arithmetic, ids, kinds, rows, decode_ids):
         """The prompt, then single steps."""
@@ -277,10 +278,12 @@ class GoldenFolder:
                         self.step_taps(steps, ("engram.rows",)).items() if tap != "final_h"})
         return out
 
-    def picture_entry(self, file, image, grid, start):
+    def save_picture(self, file, image, start):
+        """Writes the PNG; returns the picture's entry in the index."""
+        from PIL import Image  # nothing else here needs Pillow
+        Image.fromarray(image).save(os.path.join(self.path, file))
         vision, (height, width) = self.config.vision, image.shape[:2]
         box_w, box_h, rows, columns = resize_plan(width, height, vision)
-        assert [rows, columns] == list(grid)
         return dict(file=file, width=width, height=height, start=start,
                     patch_grid_w=box_w // vision.patch_size,
                     patch_grid_h=box_h // vision.patch_size, token_grid_w=columns,
