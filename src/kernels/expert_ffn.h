@@ -46,6 +46,10 @@ struct ExpertFfnArgs {
 };
 void expert_ffn(const Context& context, const ExpertFfnArgs& args);
 
+// expert_ffn() of each in order, to the same bits. Of a few rows, all experts go to the threads
+// together.
+void expert_ffns(const Context& context, std::span<const ExpertFfnArgs> experts);
+
 namespace ref {
 void swiglu(const SwigluArgs& args);
 void expert_ffn(const ExpertFfnArgs& args);

@@ -51,6 +51,48 @@ TEST(ExpertFfn, AddsToTheRowsThatWereRouted) {
   }
 }
 
+// One row each: the products share a job; unequal rows: one expert after another.
+TEST(ExpertFfn, ExpertsTogetherEqualOneAfterAnother) {
+  const int64_t width = 64, hidden = 96;
+  auto x = random_matrix(9, width, 4, Values::kBf16, 1, 7);
+  ref::quantise({.x = x, .y = x});
+  std::vector<Fp4Weight> weights;
+  for (uint32_t seed = 1; seed <= 9; ++seed)
+    weights.emplace_back(seed % 3 == 0 ? width : hidden, seed % 3 == 0 ? hidden : width, seed);
+  const std::vector<int32_t> rows = {7, 0, 3};
+  const std::vector<float> weight = {0.5f, 1.25f, -1.0f};
+  for (Isa isa : available_isas()) {
+    for (size_t first_rows : {1, 2}) {
+      ThreadPool pool(2);
+      Workspace workspace;
+      const Context context{pool, workspace, isa};
+      const auto run = [&](bool is_together) {
+        Matrix<float> y(9, width, 1);
+        for (int64_t t = 0; t < 9; ++t) std::fill_n(y.row(t), width, 0.25f);
+        std::vector<ExpertFfnArgs> experts;
+        for (size_t e = 0; e < 3; ++e)
+          experts.push_back({.x = x,
+                             .row = std::span(rows).first(e == 0 ? first_rows : 1),
+                             .weight = std::span(weight).first(e == 0 ? first_rows : 1),
+                             .w1 = weights[3 * e].view,
+                             .w2 = weights[3 * e + 2].view,
+                             .w3 = weights[3 * e + 1].view,
+                             .limit = 2,
+                             .quantise_activations = true,
+                             .round_bf16 = true,
+                             .y = y});
+        if (is_together) expert_ffns(context, experts);
+        for (const ExpertFfnArgs& args : experts)
+          if (!is_together) expert_ffn(context, args);
+        std::vector<float> out;
+        append<float>(out, y);
+        return out;
+      };
+      expect_same_bits(run(true), run(false), std::string(isa_name(isa)));
+    }
+  }
+}
+
 // The same row alone, among others and at another place: the same bits.
 TEST(ExpertFfn, ARowDoesNotSeeItsNeighbours) {
   const int64_t width = 64, hidden = 96;

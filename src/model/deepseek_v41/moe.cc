@@ -101,18 +101,19 @@ Status add_routed(const Pass& pass, int32_t layer, MatrixView<const float> x,
                   const Routing& routing, MatrixView<float> out) {
   const Assignment assignment = assign(routing);
   FATHOM_ASSIGN(ExpertPins pins, pass.experts.pin(LayerId{layer}, assignment.experts));
-  kernels::ExpertFfnArgs args = ffn_args(pass, x, out);
+  std::vector<kernels::ExpertFfnArgs> experts;
   for (int64_t i = 0; i < pins.count(); ++i) {
     FATHOM_ASSIGN(const ExpertWeights weights, pins.wait(i));
     const auto first = static_cast<size_t>(assignment.first[static_cast<size_t>(i)]);
     const auto end = static_cast<size_t>(assignment.first[static_cast<size_t>(i) + 1]);
+    kernels::ExpertFfnArgs& args = experts.emplace_back(ffn_args(pass, x, out));
     args.row = std::span(assignment.rows).subspan(first, end - first);
     args.weight = std::span(assignment.weights).subspan(first, end - first);
     args.w1 = weights.w1;
     args.w2 = weights.w2;
     args.w3 = weights.w3;
-    kernels::expert_ffn(pass.ops.context(), args);
   }
+  kernels::expert_ffns(pass.ops.context(), experts);
   return Status::ok();
 }
 
