@@ -16,7 +16,8 @@ namespace fathom {
 Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   std::unique_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
-  file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without waiting: a pipe would keep us until somebody writes to it.
+  file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->descriptor_ < 0) {
     const int reason = errno;
     return error(reason == ENOENT ? Code::kNotFound : Code::kDataLoss, "{}: {}", path,

@@ -5,6 +5,7 @@
 Pillow up to 12.3: later ones run the two passes in another order for some shapes (spec 6.2).
 """
 import io
+import itertools
 import math
 import os
 import random
@@ -169,13 +170,14 @@ class PictureCompare(unittest.TestCase):
                 data = encode(image.convert(mode), "JPEG", **options)
                 self.assert_equal(data, np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
 
-    def test_jpeg_orientations(self):
+    def test_orientations(self):
         image = Image.fromarray(random_picture(np.random.default_rng(10), 40, 24))
-        for orientation in range(1, 9):
-            with self.subTest(orientation=orientation):
+        kinds = (("JPEG", {}), ("PNG", {}), ("WEBP", {}), ("WEBP", {"lossless": True}))
+        for (kind, options), orientation in itertools.product(kinds, range(1, 9)):
+            with self.subTest(kind=kind, orientation=orientation, **options):
                 exif = Image.Exif()
                 exif[0x0112] = orientation
-                data = encode(image, "JPEG", exif=exif)
+                data = encode(image, kind, exif=exif, **options)
                 turned = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
                 self.assert_equal(data, np.asarray(turned.convert("RGB")))
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -38,6 +40,11 @@ TEST(MappedFile, WhatIsNoRegularFileIsNamed) {
   EXPECT_EQ(MappedFile::open("/nonexistent/file").status().code(), Code::kNotFound);
   EXPECT_THAT(MappedFile::open(testing::TempDir()).status().message(), HasSubstr("found a folder"));
   EXPECT_THAT(MappedFile::open("/dev/null").status().message(), HasSubstr("device or pipe"));
+  const std::string pipe = testing::TempDir() + "mapped_file_pipe";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(MappedFile::open(pipe).status().message(), HasSubstr("device or pipe"))
+      << "and nobody has to write to it first";
 }
 
 TEST(MappedFile, AReplacedFileKeepsItsOldContent) {

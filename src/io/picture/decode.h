@@ -2,9 +2,10 @@
 // format; a declared type is never looked at. Nothing is fetched, cached or resized here.
 //
 // PNG (8 and 16 bit, grey, palette, transparency, interlaced), JPEG (baseline and progressive,
-// grey, YCbCr, RGB, CMYK, YCCK, the eight EXIF orientations applied), WebP (lossy, lossless,
-// alpha) and GIF; of a moving GIF or WebP the first frame. See-through parts are blended on white.
-// 16-bit samples keep their high byte. Colour profiles and gamma are ignored, metadata is skipped.
+// grey, YCbCr, RGB, CMYK, YCCK), WebP (lossy, lossless, alpha) and GIF; of a moving GIF or WebP the
+// first frame. The eight EXIF orientations are applied. See-through parts are blended on white.
+// 16-bit samples keep their high byte. Colour profiles and gamma are ignored, other metadata is
+// skipped.
 //
 // Thread safe. The libraries' errors never leave as a jump or an exception.
 #pragma once
@@ -51,8 +52,8 @@ Status check_picture_limits(const PictureInfo& info, const PictureLimits& limits
 
 // Probes, checks the limits, decodes. A picture whose data is cut or damaged is refused, never
 // returned in part. At most 4 pictures are decoded at a time, with 512 MiB between them; the others
-// wait. Errors: those of the two functions above; kDeadlineExceeded; kResourceExhausted when no
-// place came free in decode_time_max.
+// wait. Errors: those of the two functions above; kDeadlineExceeded; kUnavailable when no place
+// came free in decode_time_max: the picture may be good, try again.
 Result<RgbImage> decode_picture(std::span<const uint8_t> bytes, const PictureLimits& limits = {});
 
 }  // namespace fathom

@@ -12,7 +12,7 @@ Result<DecodeGate::Pass> DecodeGate::enter(int64_t bytes,
   std::unique_lock lock(mu_);
   const auto has_room = [&] { return decoders_ < decoders_max_ && bytes_ + bytes <= bytes_max_; };
   if (!left_.wait_until(lock, deadline, has_room)) {
-    return error(Code::kResourceExhausted,
+    return error(Code::kUnavailable,
                  "{} pictures are being decoded and no place came free in time; try again",
                  decoders_);
   }

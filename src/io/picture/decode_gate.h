@@ -34,8 +34,8 @@ class DecodeGate {
   DecodeGate(int decoders_max, int64_t bytes_max)
       : decoders_max_(decoders_max), bytes_max_(bytes_max) {}
 
-  // Waits until there is room for a decoder that holds `bytes`. kResourceExhausted when there is
-  // none by `deadline`, or never could be.
+  // Waits until there is room for a decoder that holds `bytes`. kUnavailable when there is none by
+  // `deadline`; kResourceExhausted when there never could be.
   Result<Pass> enter(int64_t bytes, std::chrono::steady_clock::time_point deadline);
 
  private:

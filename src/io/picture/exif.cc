@@ -1,10 +1,10 @@
-// EXIF is a TIFF file inside a JPEG segment: a byte order mark, then a directory of 12-byte
-// entries.
+// EXIF is a TIFF file inside a picture: a byte order mark, then a directory of 12-byte entries.
 #include "io/picture/internal/exif.h"
 
 namespace fathom::picture {
 namespace {
 
+constexpr size_t kHeaderBytes = 8;
 constexpr size_t kEntryBytes = 12;
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kShortType = 3;
@@ -22,10 +22,9 @@ uint32_t read_number(Bytes bytes, size_t at, int size, bool is_big_endian) {
 
 int exif_orientation(Bytes block) {
   constexpr std::string_view kMark("Exif\0\0", 6);
-  if (block.size() < 14 || !starts_with(block, kMark)) return 1;
-  const Bytes tiff = block.subspan(6);
+  const Bytes tiff = starts_with(block, kMark) ? block.subspan(kMark.size()) : block;
   const bool is_big_endian = starts_with(tiff, "MM");
-  if (!is_big_endian && !starts_with(tiff, "II")) return 1;
+  if (tiff.size() < kHeaderBytes || (!is_big_endian && !starts_with(tiff, "II"))) return 1;
   const size_t directory = read_number(tiff, 4, 4, is_big_endian);
   if (tiff.size() < 2 || directory > tiff.size() - 2) return 1;
   const size_t count = read_number(tiff, directory, 2, is_big_endian);

@@ -1,10 +1,14 @@
-// PNG by libpng. Text, profile and other side chunks are skipped unread; a wrong checksum anywhere
-// refuses the picture. 16-bit samples keep the high byte, as Pillow does.
+// PNG by libpng. Of the side chunks only eXIf is looked at, for the orientation; text, profiles and
+// all others are skipped unread. A wrong checksum anywhere refuses the picture. 16-bit samples keep
+// the high byte, as Pillow does.
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
+#include <utility>
 
 #include "io/picture/internal/codec.h"
+#include "io/picture/internal/exif.h"
 
 namespace fathom::picture {
 namespace {
@@ -110,6 +114,21 @@ bool run(PngReader* reader) {
   return true;
 }
 
+// Of the first eXIf chunk; it may stand behind the pixels. 1 when there is none.
+int find_orientation(Bytes bytes) {
+  constexpr size_t kSignatureBytes = 8;
+  constexpr size_t kChunkFrameBytes = 12;  // length, name, checksum
+  size_t at = kSignatureBytes;
+  while (at + kChunkFrameBytes <= bytes.size()) {
+    const size_t length = read_be32(&bytes[at]);
+    if (length > bytes.size() - at - kChunkFrameBytes) return 1;
+    if (starts_with(bytes.subspan(at + 4), "eXIf"))
+      return exif_orientation(bytes.subspan(at + 8, length));
+    at += kChunkFrameBytes + length;
+  }
+  return 1;
+}
+
 }  // namespace
 
 Result<PictureInfo> probe_png(Bytes bytes) {
@@ -121,8 +140,12 @@ Result<PictureInfo> probe_png(Bytes bytes) {
                    .width = read_be32(&bytes[16]),
                    .height = read_be32(&bytes[20])};
   // Whether there is transparency may only show later, so interlaced counts a four-channel copy.
-  const bool is_interlaced = bytes[28] != 0;
-  info.decode_bytes = memory_bytes(info.width, info.height, is_interlaced ? 3 + 4 : 3);
+  // It is given back before the picture is turned.
+  const int copy = bytes[28] != 0 ? 4 : 0;
+  const int orientation = find_orientation(bytes);
+  const int turned = orientation != 1 ? 3 : 0;
+  info.decode_bytes = memory_bytes(info.width, info.height, 3 + std::max(copy, turned));
+  if (swaps_sides(orientation)) std::swap(info.width, info.height);
   return info;
 }
 
@@ -135,8 +158,11 @@ Result<RgbImage> decode_png(const DecodeRequest& request) {
   if (reader.header == nullptr) {
     return error(Code::kResourceExhausted, "PNG picture: no memory to start decoding");
   }
-  reader.image = make_image(request.info.width, request.info.height);
-  if (run(&reader)) return std::move(reader.image);
+  reader.image = make_image(read_be32(&request.bytes[16]), read_be32(&request.bytes[20]));
+  if (run(&reader)) {
+    reader.rgba = {};
+    return apply_orientation(std::move(reader.image), find_orientation(request.bytes));
+  }
   if (reader.is_late) return deadline_error(PictureFormat::kPng, request.info);
   return error(Code::kInvalidArgument, "PNG picture of {}x{} is damaged: {}", request.info.width,
                request.info.height, reader.message);

@@ -1,11 +1,14 @@
 // WebP by libwebp: lossy, lossless, alpha, and the first frame of a moving picture on its canvas.
+// Of the metadata only the EXIF orientation is looked at.
 #include <webp/decode.h>
 #include <webp/demux.h>
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "io/picture/internal/codec.h"
+#include "io/picture/internal/exif.h"
 
 namespace fathom::picture {
 namespace {
@@ -16,6 +19,22 @@ constexpr size_t kSliceBytes = size_t{64} << 10;
 uint64_t read_le32(Bytes bytes, size_t at) {
   return uint64_t{bytes[at]} | uint64_t{bytes[at + 1]} << 8 | uint64_t{bytes[at + 2]} << 16 |
          uint64_t{bytes[at + 3]} << 24;
+}
+
+// Of the EXIF chunk, which only the extended form has. 1 when there is none.
+int find_orientation(Bytes bytes) {
+  constexpr size_t kRiffHeadBytes = 12;
+  constexpr size_t kChunkHeadBytes = 8;  // name, length
+  if (!starts_with(bytes.subspan(kRiffHeadBytes), "VP8X")) return 1;
+  size_t at = kRiffHeadBytes;
+  while (at + kChunkHeadBytes <= bytes.size()) {
+    const size_t length = read_le32(bytes, at + 4);
+    if (length > bytes.size() - at - kChunkHeadBytes) return 1;
+    if (starts_with(bytes.subspan(at), "EXIF"))
+      return exif_orientation(bytes.subspan(at + kChunkHeadBytes, length));
+    at += kChunkHeadBytes + length + length % 2;  // chunks begin at even places
+  }
+  return 1;
 }
 
 Status damaged(std::string_view what) {
@@ -110,18 +129,22 @@ Result<PictureInfo> probe_webp(Bytes bytes) {
   PictureInfo info{
       .format = PictureFormat::kWebp, .width = features.width, .height = features.height};
   // Lossless pictures and those with alpha pass through a four-byte copy inside libwebp and ours.
+  // The copies are given back before the picture is turned.
   const bool has_copy = features.has_alpha != 0 || features.has_animation != 0;
-  info.decode_bytes = memory_bytes(info.width, info.height,
-                                   3 + (features.format == 1 ? 0 : 4) + (has_copy ? 4 : 0));
+  const int orientation = find_orientation(bytes);
+  const int copies = (features.format == 1 ? 0 : 4) + (has_copy ? 4 : 0);
+  const int turned = orientation != 1 ? 3 : 0;
+  info.decode_bytes = memory_bytes(info.width, info.height, 3 + std::max(copies, turned));
+  if (swaps_sides(orientation)) std::swap(info.width, info.height);
   return info;
 }
 
 Result<RgbImage> decode_webp(const DecodeRequest& request) {
   FATHOM_ASSIGN(const WebPBitstreamFeatures features, read_features(request.bytes));
-  RgbImage image = make_image(request.info.width, request.info.height, 255);
+  RgbImage image = make_image(features.width, features.height, 255);
   FATHOM_TRY(features.has_animation != 0 ? paste_first_frame(request, &image)
                                          : paste_still(request.bytes, request, {}, &image));
-  return image;
+  return apply_orientation(std::move(image), find_orientation(request.bytes));
 }
 
 }  // namespace fathom::picture

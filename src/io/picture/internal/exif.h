@@ -5,7 +5,8 @@
 
 namespace fathom::picture {
 
-// `block` is the payload of a JPEG's APP1 segment. 1 (upright) unless it is EXIF with a valid tag.
+// `block` is a JPEG's APP1 payload, a PNG's eXIf chunk or a WebP's EXIF chunk: a TIFF file, in a
+// JPEG always and elsewhere sometimes behind "Exif\0\0". 1 (upright) unless it has a valid tag.
 int exif_orientation(Bytes block);
 
 // Whether the orientation swaps width and height.
