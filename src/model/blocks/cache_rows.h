@@ -23,7 +23,8 @@ class CacheRows {
 
   int64_t count() const { return count_; }
   int64_t rows_max() const { return rows_max_; }
-  int64_t bytes() const { return count_ * row_bytes(); }
+  int64_t bytes() const { return count_ * row_bytes(); }         // held
+  int64_t bytes_max() const { return rows_max_ * row_bytes(); }  // taken
   kernels::RowsView view() const;
 
   // rows.cols is the width; count() + rows.rows <= rows_max.
@@ -57,6 +58,7 @@ class WindowRows {
   int64_t first_position() const { return end_position_ - rows_.count(); }
   int64_t end_position() const { return end_position_; }
   int64_t bytes() const { return rows_.bytes(); }
+  int64_t bytes_max() const { return rows_.bytes_max(); }
   kernels::RowsView view() const { return rows_.view(); }
 
   // Rows of positions `position`, `position` + 1, ... When `position` is beyond the end, the rows

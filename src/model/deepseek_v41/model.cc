@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/rope.h"
+#include "memory/available_memory.h"
 #include "model/deepseek_v41/engram_multipliers.h"
 #include "model/deepseek_v41/forward.h"
 #include "model/deepseek_v41/state.h"
@@ -144,6 +145,15 @@ Result<std::unique_ptr<SequenceState>> Model::new_sequence(int64_t token_count_m
   FATHOM_ASSIGN(std::unique_ptr<SequenceState> state,
                 State::create(parts_->config.text, parts_->policy, token_count_max,
                               parts_->options.step_rows_max));
+  // The kernel grants more than there is and kills the process when the pages are written.
+  const int64_t bytes = static_cast<const State&>(*state).bytes_max();
+  const int64_t free_bytes = available_memory_bytes();
+  if (bytes > free_bytes)
+    return error(
+        Code::kResourceExhausted,
+        "a sequence of {} tokens needs {} bytes for its caches, {} are free; use a shorter "
+        "context (--ctx-size)",
+        token_count_max, bytes, free_bytes);
   return state;
 }
 

@@ -45,6 +45,14 @@ int64_t State::bytes() const {
   return bytes;
 }
 
+int64_t State::bytes_max() const {
+  int64_t bytes = 0;
+  for (const WindowRows& window : windows_) bytes += window.bytes_max();
+  for (const auto& source : sources_)
+    if (source != nullptr) bytes += source->compressed_kv.bytes_max() + source->index_k.bytes_max();
+  return bytes;
+}
+
 void State::commit(int64_t row_count, std::span<const int32_t> ids) {
   token_count_ += row_count;
   history_.insert(history_.end(), ids.begin(), ids.end());

@@ -38,6 +38,7 @@ class State : public SequenceState {
 
   int64_t token_count() const override { return token_count_; }
   int64_t bytes() const override;
+  int64_t bytes_max() const;  // when every cache is full
   int64_t token_count_max() const { return token_count_max_; }
 
   WindowRows& window(int32_t layer) { return windows_[static_cast<size_t>(layer)]; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "memory/available_memory.h"
+#include "model/deepseek_v41/state.h"
 #include "tests/model/deepseek_v41/tiny_model.h"
 
 namespace fathom::v41 {
@@ -67,6 +69,20 @@ TEST_F(ModelLimits, ASequenceHoldsWhatItWasMadeFor) {
   EXPECT_EQ(run(**state, std::vector<InputToken>(1), 0).code(), Code::kResourceExhausted);
   EXPECT_EQ(model_->new_sequence(257).status().code(), Code::kInvalidArgument);  // context: 256
   EXPECT_EQ(model_->new_sequence(0).status().code(), Code::kInvalidArgument);
+}
+
+// Each cache alone fits, so the allocations succeed; together they are more than the machine has.
+TEST_F(ModelLimits, ASequenceBeyondTheFreeMemoryIsRefused) {
+  Config config = checkpoint_->config();
+  config.text.max_position_embeddings = int64_t{1} << 40;
+  const auto model = make_model(checkpoint_, pool_, {.config = config});
+  const auto bytes_of = [&](int64_t tokens) {
+    return static_cast<State&>(**model->new_sequence(tokens)).bytes_max();
+  };
+  const int64_t bytes_per_token = (bytes_of(3000) - bytes_of(1000)) / 2000;
+  const auto state = model->new_sequence(available_memory_bytes() / bytes_per_token * 3 / 2);
+  ASSERT_EQ(state.status().code(), Code::kResourceExhausted);
+  EXPECT_NE(state.status().message().find("use a shorter context"), std::string::npos);
 }
 
 TEST_F(ModelLimits, TokensOutsideTheVocabularyAreRefused) {
