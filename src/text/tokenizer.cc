@@ -1,7 +1,9 @@
 #include "text/tokenizer.h"
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <system_error>
 
 #include "base/sha256.h"
 #include "text/internal/bpe.h"
@@ -17,10 +19,16 @@ using internal::TokenizerData;
 namespace {
 
 Result<std::string> read_file(const std::string& path, int64_t bytes_max) {
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec))
+    return error(Code::kNotFound, "{}: wanted the tokenizer, found no such file: fetch it", path);
+  // Looked at before it is opened: opening a pipe waits for somebody to write to it.
+  if (!std::filesystem::is_regular_file(path, ec))
+    return error(Code::kDataLoss, "{}: wanted a regular file, found a folder, a pipe or a device",
+                 path);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return error(Code::kNotFound, "{}: cannot be opened", path);
-  const auto size = static_cast<int64_t>(file.tellg());
-  if (size < 0) return error(Code::kDataLoss, "{}: is not a regular file", path);
+  const auto size = file ? static_cast<int64_t>(file.tellg()) : -1;
+  if (size < 0) return error(Code::kDataLoss, "{}: cannot be read", path);
   if (size > bytes_max)
     return error(Code::kDataLoss, "{}: {} bytes, at most {} are read", path, size, bytes_max);
   std::string bytes(static_cast<size_t>(size), '\0');

@@ -2,6 +2,8 @@
 #include "text/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/sha256.h"
 #include "tests/text/test_data.h"
@@ -156,6 +158,17 @@ TEST(Tokenizer, NamesAFileThatIsMissing) {
   const auto tokenizer = Tokenizer::load("/nowhere/tokenizer.json");
   EXPECT_EQ(tokenizer.status().code(), Code::kNotFound);
   EXPECT_NE(tokenizer.status().message().find("/nowhere/tokenizer.json"), std::string::npos);
+}
+
+TEST(Tokenizer, RefusesFoldersAndPipesByName) {
+  const std::string pipe = testing::TempDir() + "tokenizer_pipe";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, testing::TempDir()}) {
+    const auto tokenizer = Tokenizer::load(path);
+    EXPECT_EQ(tokenizer.status().code(), Code::kDataLoss);
+    EXPECT_NE(tokenizer.status().message().find("wanted a regular file"), std::string::npos);
+  }
 }
 
 }  // namespace
