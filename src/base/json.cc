@@ -40,8 +40,13 @@ class BoundedSax : public nlohmann::json_sax<Json> {
                    const nlohmann::detail::exception& e) override {
     if (!error_.empty()) return false;
     std::string what = e.what();
+    // Without the library's own name and number for it, "[json.exception...] ".
     const size_t colon = what.find("syntax error");
-    if (colon != std::string::npos) what = what.substr(colon);
+    const size_t bracket = what.find("] ");
+    if (colon != std::string::npos)
+      what = what.substr(colon);
+    else if (bracket != std::string::npos)
+      what = what.substr(bracket + 2);
     // The library quotes what it read last, which may be megabytes of a caller's own text.
     if (what.size() > 200) what = what.substr(0, 200) + "...";
     return fail(fmt::format("at byte {}: {}", position, what));

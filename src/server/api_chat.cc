@@ -21,13 +21,6 @@ ApiError prompt_error(const Status& status) {
   return error;
 }
 
-ApiError picture_error(const Status& status, const std::string& path) {
-  const char* code = status.code() == Code::kUnsupported         ? "unsupported_image_format"
-                     : status.code() == Code::kResourceExhausted ? "image_too_large"
-                                                                 : "invalid_image";
-  return {400, code, path + ": " + status.message(), path};
-}
-
 ApiError admission_error(const Status& status, const Engine& engine) {
   if (status.code() != Code::kResourceExhausted) return api_error(status);
   ApiError error{429, "queue_full", status.message(), {}};

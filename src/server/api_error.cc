@@ -83,6 +83,18 @@ ApiError api_error(const Status& status) {
   }
 }
 
+ApiError picture_error(const Status& status, const std::string& path) {
+  if (status.code() == Code::kUnavailable) {  // the decoders are taken, not the picture bad
+    ApiError error{429, "too_many_requests", path + ": " + status.message(), path};
+    error.retry_after_s = 1;
+    return error;
+  }
+  const char* code = status.code() == Code::kUnsupported         ? "unsupported_image_format"
+                     : status.code() == Code::kResourceExhausted ? "image_too_large"
+                                                                 : "invalid_image";
+  return {400, code, path + ": " + status.message(), path};
+}
+
 std::string error_body(const ApiError& error) {
   Json inner = {{"message", error.message},
                 {"type", type_of(error.status)},

@@ -30,6 +30,9 @@ ApiError context_length_exceeded(int64_t prompt_tokens, int64_t context_tokens, 
 // From a failure of the engine or of the rooms below it.
 ApiError api_error(const Status& status);
 
+// Of a picture that could not be decoded; `path` names its place in the request.
+ApiError picture_error(const Status& status, const std::string& path);
+
 // {"error":{"message","type","param","code"}}, one line.
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);

@@ -20,7 +20,7 @@ constexpr int kTopLogprobsMax = 20;
 
 // Refused because answering as if they were absent would not be what the client asked for. Neutral
 // values (null, false, empty) pass.
-constexpr std::array<std::string_view, 27> kRefused = {"tools",
+constexpr std::array<std::string_view, 28> kRefused = {"tools",
                                                        "functions",
                                                        "function_call",
                                                        "json_schema",
@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 27> kRefused = {"tools",
                                                        "structured_outputs",
                                                        "best_of",
                                                        "use_beam_search",
+                                                       "length_penalty",
                                                        "audio",
                                                        "web_search_options",
                                                        "echo",
@@ -51,7 +52,8 @@ constexpr std::array<std::string_view, 27> kRefused = {"tools",
 bool is_neutral(std::string_view name, const Json& value) {
   if (value.is_null() || value == false || value == 0) return true;
   if ((value.is_array() || value.is_object() || value.is_string()) && value.empty()) return true;
-  return (name == "best_of" || name == "typical_p") && value.is_number() && value == 1;
+  const bool is_neutral_at_1 = name == "best_of" || name == "typical_p" || name == "length_penalty";
+  return is_neutral_at_1 && value.is_number() && value == 1;
 }
 
 class ChatRequestParser {
@@ -96,7 +98,7 @@ class ChatRequestParser {
     }
     const auto n = fields_.integer("n", 1, INT64_MAX);
     if (n && *n != 1)
-      fail(unsupported_parameter("n", fmt::format("n: {} choices; this server gives 1", *n)));
+      fail(unsupported_value("n", fmt::format("n: {} choices; this server gives 1", *n)));
     const Json* modalities = fields_.array("modalities");
     for (size_t i = 0; modalities && i < modalities->size(); ++i)
       if ((*modalities)[i] != "text")

@@ -1,5 +1,6 @@
 #include "server/data_url.h"
 
+#include <algorithm>
 #include <array>
 
 #include "server/http_message.h"
@@ -84,6 +85,9 @@ Result<std::string> base64_decoded(std::string_view text) {
 
 Result<std::string> decode_data_url(std::string_view url, int64_t bytes_max) {
   constexpr std::string_view kScheme = "data:";
+  // Spaces and line ends around an address are no part of it, as in a browser.
+  const size_t first = url.find_first_not_of(" \t\r\n");
+  url.remove_prefix(std::min(first, url.size()));
   if (!equals_ignoring_case(url.substr(0, kScheme.size()), kScheme))
     return error(Code::kUnsupported,
                  "only data: URLs are taken, nothing is fetched; send the picture as "

@@ -184,14 +184,29 @@ class MessageParser {
   }
 
   void parse_assistant(JsonFields& fields, const std::string& path, ChatMessage* message) {
-    for (const char* name : {"reasoning_content", "reasoning"})
-      if (const Json* value = fields.find(name); value && value->is_string()) {
-        message->reasoning = value->get<std::string>();
-        break;
-      }
+    if (const auto text = fields.string("reasoning_content"))
+      message->reasoning = *text;
+    else if (const Json* other = fields.find("reasoning"); other && other->is_string())
+      message->reasoning = other->get<std::string>();
+    else if (message->reasoning.empty())
+      message->reasoning = listed_reasoning(fields);
     const Json* calls = fields.array("tool_calls");
     for (size_t i = 0; calls && i < calls->size() && !*error_; ++i)
       parse_call((*calls)[i], fmt::format("{}.tool_calls[{}]", path, i), message);
+  }
+
+  // Reasoning as gateways send it back: a list of blocks, of which some may be encrypted.
+  static std::string listed_reasoning(const JsonFields& fields) {
+    std::string text;
+    for (const auto& [list, field] :
+         {std::pair("reasoning_details", "text"), std::pair("thinking_blocks", "thinking")}) {
+      const Json* blocks = fields.find(list);
+      for (size_t i = 0; blocks && blocks->is_array() && i < blocks->size(); ++i)
+        if (const Json& block = (*blocks)[i]; block.is_object() && block.contains(field))
+          if (const Json& part = block[field]; part.is_string()) text += part.get<std::string>();
+      if (!text.empty()) break;
+    }
+    return text;
   }
 
   void parse_call(const Json& call, const std::string& path, ChatMessage* message) {

@@ -1,6 +1,10 @@
 #include "server/request_json.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
+
+#include "text/stream_decoder.h"
 
 namespace fathom::server {
 
@@ -22,9 +26,11 @@ bool is_low(int unit) {
   return unit >= 0xDC00 && unit < 0xE000;
 }
 
-}  // namespace
+constexpr std::string_view kDamage = "\xEF\xB7\x90";       // U+FDD0, until its place is known
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-std::string repair_surrogates(std::string_view json) {
+// Lone surrogate escapes, made escapes of kDamage.
+std::string mark_surrogates(std::string_view json) {
   std::string out(json);
   for (size_t at = json.find('\\'); at != std::string_view::npos;) {
     const int unit = code_unit(json, at);
@@ -32,10 +38,75 @@ std::string repair_surrogates(std::string_view json) {
     if (is_high(unit) && is_low(code_unit(json, next)))
       next += 6;
     else if (is_high(unit) || is_low(unit))
-      out.replace(at, 6, "\\uFFFD");
+      out.replace(at, 6, "\\uFDD0");
     at = next >= json.size() ? std::string_view::npos : json.find('\\', next);
   }
   return out;
+}
+
+// Invalid UTF-8, made kDamage. U+FFFD that the client wrote stays what it is.
+std::string mark_bytes(std::string_view json) {
+  std::string out;
+  size_t begin = 0;
+  for (size_t at = 0; at <= json.size();) {
+    at = json.find(kReplacement, begin);
+    at = at == std::string_view::npos ? json.size() : at;
+    std::string piece = text::to_valid_utf8(json.substr(begin, at - begin));
+    for (size_t bad = piece.find(kReplacement); bad != std::string::npos;
+         bad = piece.find(kReplacement, bad))
+      piece.replace(bad, kReplacement.size(), kDamage);
+    out += piece;
+    if (at == json.size()) break;
+    out += kReplacement;
+    begin = at + kReplacement.size();
+  }
+  return out;
+}
+
+bool holds_damage(const Json& value) {
+  if (value.is_string())
+    return value.get_ref<const std::string&>().find(kDamage) != std::string::npos;
+  if (value.is_object())
+    return std::any_of(value.items().begin(), value.items().end(), [](const auto& item) {
+      return item.key().find(kDamage) != std::string::npos || holds_damage(item.value());
+    });
+  return value.is_array() && std::any_of(value.begin(), value.end(), holds_damage);
+}
+
+void replace_damage(Json* value) {
+  if (value->is_string()) {
+    auto& text = value->get_ref<std::string&>();
+    for (size_t at = text.find(kDamage); at != std::string::npos; at = text.find(kDamage, at))
+      text.replace(at, kDamage.size(), kReplacement);
+  }
+  if (value->is_structured())
+    for (Json& inner : *value) replace_damage(&inner);
+}
+
+// What was marked is replaced in texts, and an error anywhere else.
+std::optional<ApiError> settle_damage(Json* object) {
+  for (const auto& item : object->items()) {
+    const std::string& name = item.key();
+    if (name == "messages" || name == "prompt" || name == "content") {
+      replace_damage(&item.value());
+    } else if (name.find(kDamage) != std::string::npos || holds_damage(item.value())) {
+      return ApiError{400, "invalid_json",
+                      "text that is not valid UTF-8, or half of a surrogate pair; only messages "
+                      "may hold such",
+                      text::is_valid_utf8(name) && name.find(kDamage) == std::string::npos
+                          ? name
+                          : std::string()};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string mark_damage(std::string_view json) {
+  const std::string with_surrogates =
+      json.find("\\u") == std::string_view::npos ? std::string(json) : mark_surrogates(json);
+  return text::is_valid_utf8(with_surrogates) ? with_surrogates : mark_bytes(with_surrogates);
 }
 
 RequestJson parse_request_json(std::string_view body, int64_t bytes_max) {
@@ -45,12 +116,13 @@ RequestJson parse_request_json(std::string_view body, int64_t bytes_max) {
                           .values_max = 2'000'000,
                           .last_duplicate_wins = true,
                           .unique_names = {"messages", "input", "prompt", "tools", "model"}};
-  std::string repaired;
-  if (body.find("\\u") != std::string_view::npos) {
-    repaired = repair_surrogates(body);
-    body = repaired;
+  // A document without escapes and with valid UTF-8 is parsed as it is.
+  std::string marked;
+  if (body.find("\\u") != std::string_view::npos || !text::is_valid_utf8(body)) {
+    marked = mark_damage(body);
+    if (marked == body) marked.clear();
   }
-  auto parsed = parse_json(body, limits);
+  auto parsed = parse_json(marked.empty() ? body : marked, limits);
   if (!parsed) {
     result.error = ApiError{400, "invalid_json", parsed.status().message(), {}};
   } else if (!parsed->is_object()) {
@@ -61,6 +133,7 @@ RequestJson parse_request_json(std::string_view body, int64_t bytes_max) {
                             {}};
   } else {
     result.object = std::move(*parsed);
+    if (!marked.empty()) result.error = settle_damage(&result.object);
   }
   return result;
 }

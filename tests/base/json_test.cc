@@ -41,6 +41,12 @@ TEST(Json, NamesTheByteOfASyntaxErrorAndDoesNotEchoTheDocument) {
   EXPECT_LT(json.status().message().size(), 400u);
 }
 
+TEST(Json, SaysPlainlyThatANumberIsTooLarge) {
+  const std::string message = parse_json("[1e999]").status().message();
+  EXPECT_NE(message.find("number overflow"), std::string::npos) << message;
+  EXPECT_EQ(message.find("exception"), std::string::npos) << message;
+}
+
 TEST(Json, RefusesTrailingBytesAndBadUtf8) {
   EXPECT_FALSE(parse_json("{} {}").is_ok());
   EXPECT_FALSE(parse_json("\"\xff\"").is_ok());

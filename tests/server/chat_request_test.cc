@@ -46,6 +46,7 @@ TEST(ChatRequest, NamesTheFieldThatIsWrong) {
       {R"("max_tokens":10000000000000000000)", "max_tokens"},
       {R"("n":0)", "n"},
       {R"("n":2)", "n"},
+      {R"("length_penalty":2)", "length_penalty"},
       {R"("seed":"x")", "seed"},
       {R"("seed":18446744073709551616)", "seed"},
       {R"("stream":"true")", "stream"},
@@ -160,6 +161,23 @@ TEST(ChatRequest, ShapesOfMessages) {
   }
 }
 
+TEST(ChatRequest, ReasoningOfOtherClientsIsFound) {
+  const auto reasoning_of = [](const std::string& fields) {
+    const auto parsed = parse_chat_request(
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b",)" +
+            fields + R"(},{"role":"user","content":"c"}]})",
+        {});
+    return parsed.error ? "error: " + parsed.error->param : parsed.request.messages[1].reasoning;
+  };
+  EXPECT_EQ(reasoning_of(R"("reasoning_content":"x","reasoning":"y")"), "x");
+  EXPECT_EQ(reasoning_of(R"("reasoning":"y")"), "y");
+  EXPECT_EQ(reasoning_of(R"("reasoning_details":[{"type":"reasoning.text","text":"p"},
+                            {"type":"reasoning.encrypted","data":"!"},{"text":"q"}])"),
+            "pq");
+  EXPECT_EQ(reasoning_of(R"("thinking_blocks":[{"type":"thinking","thinking":"t"}, 5])"), "t");
+  EXPECT_EQ(reasoning_of(R"("reasoning_content":5)"), "error: messages[1].reasoning_content");
+}
+
 TEST(ChatRequest, OldTurnsMayHoldWhatTheLastMayNot) {
   const std::string old =
       R"({"role":"user","content":[{"type":"input_audio"}]},{"role":"assistant","content":"x"},)" +
@@ -206,21 +224,35 @@ TEST(RequestJson, FollowsTheRulesForRequests) {
     const auto json = parse_request_json(body, 1 << 20);
     return json.error ? json.error->code : std::string("none");
   };
-  for (const char* bad :
-       {"", "{:", "\"hi\"", "null", "[]", R"({"a":NaN})", R"({"a":1}x)", R"({/*x*/})",
-        R"({"a":1e999999})", R"({"messages":1,"messages":2})", "{\"a\":\"\xff\"}"})
+  for (const char* bad : {"", "{:", "\"hi\"", "null", "[]", R"({"a":NaN})", R"({"a":1}x)",
+                          R"({/*x*/})", R"({"a":1e999999})", R"({"messages":1,"messages":2})",
+                          "{\"a\":\"\xff\"}", R"({"a":"\ud83d"})", "{\"\xff\":1}", "\xff{}"})
     EXPECT_EQ(error_of(bad), "invalid_json") << bad;
   EXPECT_EQ(error_of("\xEF\xBB\xBF{}"), "none") << "one BOM";
   EXPECT_EQ(error_of(R"({"max_tokens":1,"max_tokens":2})"), "none");
   EXPECT_EQ(error_of(std::string(129, '[') + std::string(129, ']')), "invalid_json");
-  EXPECT_EQ(error_of(R"({"a":"\ud83d"})"), "none");
+  EXPECT_EQ(error_of(R"({"a":"\ud83d\ude00 \ufffd"})"), "none");
 }
 
-TEST(RequestJson, LoneSurrogatesBecomeReplacementCharacters) {
-  EXPECT_EQ(repair_surrogates(R"("\ud83d\ude00 \ud83d \ude00 \\ud83d \u0041")"),
-            R"("\ud83d\ude00 \uFFFD \uFFFD \\ud83d \u0041")");
-  EXPECT_EQ(repair_surrogates(R"("\ud83d\ud83d\ude00")"), R"("\uFFFD\ud83d\ude00")");
-  EXPECT_EQ(repair_surrogates(R"("\ud83)"), R"("\ud83)");
+TEST(RequestJson, MarksLoneSurrogatesAndBadBytes) {
+  EXPECT_EQ(mark_damage(R"("\ud83d\ude00 \ud83d \ude00 \\ud83d \u0041")"),
+            R"("\ud83d\ude00 \uFDD0 \uFDD0 \\ud83d \u0041")");
+  EXPECT_EQ(mark_damage(R"("\ud83d\ud83d\ude00")"), R"("\uFDD0\ud83d\ude00")");
+  EXPECT_EQ(mark_damage(R"("\ud83)"), R"("\ud83)");
+  EXPECT_EQ(mark_damage("\xFF \xEF\xBF\xBD \xF0\x9F"), "\xEF\xB7\x90 \xEF\xBF\xBD \xEF\xB7\x90");
+}
+
+TEST(RequestJson, DamageInMessagesBecomesReplacementCharacters) {
+  const auto json = parse_request_json(
+      "{\"messages\":[{\"content\":\"a\xFF\\ud800\"},{\"content\":[{\"text\":\"\xC3\"}]}]}",
+      1 << 20);
+  ASSERT_FALSE(json.error) << json.error->message;
+  const Json& messages = json.object["messages"];
+  EXPECT_EQ(messages[0]["content"], "a\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(messages[1]["content"][0]["text"], "\xEF\xBF\xBD");
+  const auto other = parse_request_json("{\"messages\":[],\"stop\":[\"\xFF\"]}", 1 << 20);
+  ASSERT_TRUE(other.error);
+  EXPECT_EQ(other.error->param, "stop");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ TEST(DataUrl, DecodesEverySpelling) {
   EXPECT_EQ(decoded("data:;base64,aGk"), "hi") << "no padding";
   EXPECT_EQ(decoded("data:;base64,a\r\nG k="), "hi") << "white space";
   EXPECT_EQ(decoded("data:;base64,aGk%3D"), "hi") << "escaped";
+  EXPECT_EQ(decoded(" \n data:;base64,aGk=\n"), "hi") << "space around";
   EXPECT_EQ(decoded("data:text/plain;charset=utf-8,h%69"), "hi") << "not base64";
 }
 
