@@ -105,7 +105,14 @@ Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat
   options.progress = [&line](const LoadProgress& progress) {
     line.show(progress.bytes_done, progress.bytes_total, progress.seconds);
   };
-  return load_model(options, pool);
+  FATHOM_ASSIGN(LoadedModel loaded, load_model(options, pool));
+  constexpr int64_t kContextTokensMin = 2;  // a prompt and an answer
+  if (const int64_t context = loaded.model->info().context_tokens_max; context < kContextTokensMin)
+    return error(Code::kUnsupported,
+                 "{}: config.json gives max_position_embeddings {}, wanted at least {}: a prompt "
+                 "and an answer do not fit",
+                 *directory, context, kContextTokensMin);
+  return loaded;
 }
 
 EngineOptions engine_options(const Settings& settings) {

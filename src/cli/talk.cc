@@ -4,15 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace fathom::cli {
@@ -22,6 +25,7 @@ std::atomic<bool> g_interrupted{false};
 namespace {
 
 constexpr std::chrono::milliseconds kInterruptCheck{50};
+constexpr size_t kPictureBytesMax = size_t{32} << 20;  // of io/picture, as in the HTTP API
 
 void write_all(FILE* file, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), file);
@@ -168,9 +172,15 @@ Result<AnswerRequest> make_raw_request(const Engine& engine, const Settings& set
 }
 
 Result<PictureInput> read_picture(const std::string& path, const LanguageModel& model) {
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec))
+    return error(Code::kInvalidArgument, "{}: wanted a picture, found a folder", path);
   std::ifstream file(path, std::ios::binary);
-  if (!file) return error(Code::kNotFound, "{}: cannot be opened", path);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return error(Code::kNotFound, "{}: {}", path, std::strerror(errno));
+  // Pipes are welcome, but not without end; the decoder refuses what is longer.
+  std::string bytes(kPictureBytesMax + 1, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
   auto picture = decode_picture_input(bytes, model);
   if (!picture) return picture.status().with_context(path);
   return picture;
