@@ -9,6 +9,8 @@ namespace fathom {
 
 namespace {
 
+constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+
 // "MemAvailable:   123 kB" of /proc/meminfo.
 int64_t machine_bytes() {
   std::ifstream info("/proc/meminfo");
@@ -17,7 +19,7 @@ int64_t machine_bytes() {
   std::string rest;
   while (info >> name >> kilobytes && std::getline(info, rest))
     if (name == "MemAvailable:") return kilobytes * 1024;
-  return 0;
+  return kUnknown;
 }
 
 // The value in a control-group file, or `absent` when there is none or it says "max".
@@ -30,8 +32,7 @@ int64_t group_value(const char* path, int64_t absent) {
 // Version 2 groups as a container sees its own. File pages count as used but can be dropped, so
 // they are not subtracted: only the limit itself is a bound.
 int64_t group_bytes() {
-  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  return group_value("/sys/fs/cgroup/memory.max", kNoLimit);
+  return group_value("/sys/fs/cgroup/memory.max", kUnknown);
 }
 
 }  // namespace

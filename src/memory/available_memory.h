@@ -6,7 +6,8 @@
 namespace fathom {
 
 // The kernel's estimate of what can be used without swapping, and what the process's control group
-// (container) still allows, whichever is less. 0 when the system does not say.
+// (container) still allows, whichever is less. The largest number when the system does not say: a
+// request is not refused for want of knowledge.
 int64_t available_memory_bytes();
 
 }  // namespace fathom

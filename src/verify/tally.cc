@@ -12,9 +12,8 @@ namespace {
 
 // bf16 results of one op: a sum close to a rounding border may fall on either side of it. The NumPy
 // oracle's own f32 attention differs from exact arithmetic in up to 1.2e-4 of its results (measured
-// on random models), so one quantity is held to 99.9 % and all of a case together, as the issue
-// wants, to 99.99 %.
-constexpr double kBf16UnequalShareMax = 1e-3;
+// on random models), so one quantity is held to twice that and all of a case together to 99.99 %.
+constexpr double kBf16UnequalShareMax = 2.4e-4;
 constexpr double kAllBf16UnequalShareMax = 1e-4;
 // So many are let through in any case: with a mean of 1, Poisson exceeds 4 in 0.4 % of cases.
 constexpr double kBf16UnequalCountMin = 4;
@@ -84,9 +83,9 @@ std::string_view limit_text(Limit limit) {
     case Limit::kEqual:
       return "all equal";
     case Limit::kStoredBf16:
-      return ">= 99.9 % equal, <= 2 ulp";
+      return ">= 99.976 % equal, <= 2 ulp";
     case Limit::kQuantisedBf16:
-      return ">= 99.9 % equal, few codes";
+      return ">= 99.976 % equal, few codes";
     case Limit::kAllStoredBf16:
       return ">= 99.99 % equal";
     case Limit::kChain:

@@ -67,7 +67,7 @@ class Chat(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.create(n=2)
         self.assertEqual(caught.exception.param, "n")
-        self.assertEqual(caught.exception.code, "unsupported_parameter")
+        self.assertEqual(caught.exception.code, "unsupported_value")
 
     def test_c4_stream_joins_to_the_whole(self):
         for extra in (CHAT_MODE, {"thinking": {"type": "enabled"}}):

@@ -20,7 +20,8 @@ namespace {
 // Rows of x that share one decoding of the weights: best of {96, 144, 192, 288} for M = 256 with
 // K = 1280..5120; their lane sums beside a strip of 16 take 288 KiB of L2.
 constexpr int64_t kRowsPerPass = 288;
-// Weight rows of a strip: few for a GEMV, so that the decoded block stays in L1.
+// Weight rows of a strip: few for few rows of x, so that the decoded block stays in L1. A single
+// row is multiplied without decoding, and `finish` sums 16 outputs as fast as one.
 constexpr int64_t kStripRowsFew = kGemvRows;
 constexpr int64_t kStripRowsMany = 16;
 constexpr int64_t kFewRows = 8;
@@ -124,7 +125,7 @@ void run(const Context& context, std::span<const Pass> passes) {
 }
 
 int64_t strip_rows(int64_t rows) {
-  return rows > kFewRows ? kStripRowsMany : kStripRowsFew;
+  return rows == 1 || rows > kFewRows ? kStripRowsMany : kStripRowsFew;
 }
 
 bool share_packed_rows(const LinearArgs& a, const LinearArgs& b) {

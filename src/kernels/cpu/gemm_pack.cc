@@ -290,21 +290,22 @@ bool multiply_one_row(const GemmKernels& kernels, const PackedRows& x, const Wei
   const auto gemv = is_fp4 ? kernels.gemv_fp4_dot : kernels.gemv_fp8_dot;
   if (gemv == nullptr) return false;
   if (is_fp4) prefetch_scales(weight, row + rows, rows);
-  // FP8 rows share their scales: a strip of kGemvRows that starts at a multiple of it lies in 32.
   const ScaleRange scales =
       scale_range({.weight = weight, .row = row, .rows = rows, .col = 0, .cols = weight.cols});
   const MagnitudeRange range = is_fp4 ? magnitudes(scales, -1, 2) : magnitudes(scales, -9, 8);
   if (!scales.is_normal() || !bf16_dot_is_exact(x.range, range)) return false;
   if (is_fp4 && !fp4_gemv_is_exact(x.range, scales.largest - scales.smallest, weight.cols))
     return false;
-  gemv({.x = x.pairs,
-        .codes = codes_at(weight, row, 0),
-        .codes_stride = weight_row_bytes(weight),
-        .scales = scales_at(weight, row, 0),
-        .scales_stride = is_fp4 ? weight.cols / 32 : 0,
-        .rows = rows,
-        .cols = weight.cols,
-        .total = total});
+  for (int64_t r = 0; r < rows; r += kGemvRows)
+    // FP8 rows share their scales: kGemvRows of them from a multiple of it on lie in 32.
+    gemv({.x = x.pairs,
+          .codes = codes_at(weight, row + r, 0),
+          .codes_stride = weight_row_bytes(weight),
+          .scales = scales_at(weight, row + r, 0),
+          .scales_stride = is_fp4 ? weight.cols / 32 : 0,
+          .rows = std::min(kGemvRows, rows - r),
+          .cols = weight.cols,
+          .total = total + r * kDotLanes});
   return true;
 }
 

@@ -45,9 +45,9 @@ struct BlockScratch {
 void multiply_block(const GemmKernels& kernels, const PackedRows& x, int64_t x_rows,
                     const WeightBlock& block, const BlockScratch& scratch);
 
-// One packed row of x times at most kGemvRows weight rows, all of K, if these kernels have a way of
-// their own for it (an FP8 or FP4 weight whose products are exact); false: use multiply_block.
-// total [rows, 16] is overwritten.
+// One packed row of x times some weight rows (`row` is a multiple of kGemvRows), all of K, if these
+// kernels have a way of their own for it (an FP8 or FP4 weight whose products are exact); false:
+// use multiply_block. total [rows, 16] is overwritten.
 bool multiply_one_row(const GemmKernels& kernels, const PackedRows& x, const WeightView& weight,
                       int64_t row, int64_t rows, float* total);
 
