@@ -59,9 +59,14 @@ std::string Report::text() const {
     out += line_text(line.tally) + "\n";
   }
   for (const std::string& name : not_run) out += "  not run: " + name + "\n";
-  out += fmt::format(
-      "{} quantities: {} passed, {} failed, {} printed without a limit; {} not run\n", lines.size(),
-      count(Verdict::kPass), count(Verdict::kFail), count(Verdict::kPrinted), not_run.size());
+  const int64_t border = count(Verdict::kExplained);
+  out +=
+      fmt::format("{} quantities: {} passed, {} failed, {} printed without a limit; {} not run\n",
+                  lines.size(), count(Verdict::kPass) + border, count(Verdict::kFail),
+                  count(Verdict::kPrinted), not_run.size());
+  if (border > 0)
+    out += fmt::format("{} of them beyond their limit, by no more than rounding borders explain\n",
+                       border);
   return out + (passed() ? "PASS\n" : "FAIL\n");
 }
 
@@ -73,7 +78,8 @@ Json Report::json() const {
           {"isa", isa},
           {"lines", std::move(all)},
           {"not_run", not_run},
-          {"passed", count(Verdict::kPass)},
+          {"passed", count(Verdict::kPass) + count(Verdict::kExplained)},
+          {"passed_at_border", count(Verdict::kExplained)},
           {"failed", count(Verdict::kFail)},
           {"printed", count(Verdict::kPrinted)},
           {"verdict", passed() ? "PASS" : "FAIL"}};

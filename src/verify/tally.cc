@@ -10,14 +10,20 @@
 namespace fathom::verify {
 namespace {
 
-// bf16 results of one op: a sum close to a rounding border may fall on either side of it. The NumPy
-// oracle's own f32 attention differs from exact arithmetic in up to 1.2e-4 of its results (measured
-// on random models), so one quantity is held to twice that and all of a case together to 99.99 %.
-constexpr double kBf16UnequalShareMax = 2.4e-4;
-constexpr double kAllBf16UnequalShareMax = 1e-4;
-// So many are let through in any case: with a mean of 1, Poisson exceeds 4 in 0.4 % of cases.
+// bf16 results of one op: 99.99 % equal and none beyond 2 ulp, because a sum close to a rounding
+// border may fall on either side of it. Of one op's few thousand numbers, where one is expected to
+// differ, four are let through (Poisson with mean 1 exceeds 4 in 0.4 % of cases).
+constexpr double kBf16UnequalShareMax = 1e-4;
 constexpr double kBf16UnequalCountMin = 4;
 constexpr int64_t kBf16UlpMax = 2;
+constexpr double kFullRelL2Max = 5e-7;
+
+// The rest of this block is the allowance for border cases: what may still be chance where a limit
+// is missed. One random model in ten has such a quantity; the official goldens have none.
+//
+// The NumPy oracle's own f32 attention differs from exact arithmetic in up to 1.2e-4 of its
+// results: twice that.
+constexpr double kBorderUnequalShareMax = 2.4e-4;
 // A sum that cancels is smaller than the errors of its terms allow to tell: K f32 products of a row
 // of this size err by about 2^-24·sqrt(K) of it, 2^-18 for K = 5120, and attention by the size of
 // its scores. Below 2^-17 of the row's root mean square a difference is unequal, but its ulps say
@@ -26,17 +32,17 @@ constexpr double kNoiseOfRow = 0x1p-17;
 // Behind two more roundings a border case in the middle moves every result of its row a little.
 constexpr double kChainUnequalShareMax = 1e-2;
 constexpr double kChainRelL2Max = 1e-3;
-// A border case in front of an FP8 or FP4 code flips the code in one of 16 or 64 cases: a step of
-// up to an eighth or a half of the number, and behind a product the whole row moves. Random models
-// show such a row in 3e-5 of all. Its relative L2 is at most that step, a mistake's is not.
-constexpr double kMovedRowsShareMax = 1e-3;
-constexpr double kMovedRowsCountMin = 2;
-constexpr double kMovedRowRelL2Max = 0.25;
+// A border case in front of a code flips the code in one of 16 or 64 cases; behind a product the
+// whole row moves. Random models show such a row in 3e-5 of all. An FP8 code's step is an eighth of
+// the number, so the row moves by less than that, and a mistake's by more.
+constexpr double kMovedRowsShareMax = 1e-4;
+constexpr double kMovedRowsCountMin = 1;
+constexpr double kMovedRowRelL2Max = 0.125;
 constexpr double kMovedRowUnequalShareMin = 0.02;
-constexpr double kFullRelL2Max = 5e-7;
 // gate = sigmoid(±sqrt(max(|dot|, 1e-6))): near zero the root makes an error of dot 500 times
 // larger.
 constexpr double kGateRelL2Max = 5e-6;
+
 // Without roundings each op is a few f32 roundings of its longest sum away from the golden's f32.
 constexpr double kSmoothTapRelL2Max = 1e-5;
 constexpr double kSmoothLogitsAbsMax = 1e-4;
@@ -75,7 +81,17 @@ double relative(double difference_squares, double want_squares) {
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
-  return verdict == Verdict::kPass ? "PASS" : verdict == Verdict::kFail ? "FAIL" : "printed";
+  switch (verdict) {
+    case Verdict::kPass:
+      return "PASS";
+    case Verdict::kExplained:
+      return "PASS (border)";
+    case Verdict::kFail:
+      return "FAIL";
+    case Verdict::kPrinted:
+      break;
+  }
+  return "printed";
 }
 
 std::string_view limit_text(Limit limit) {
@@ -83,17 +99,14 @@ std::string_view limit_text(Limit limit) {
     case Limit::kEqual:
       return "all equal";
     case Limit::kStoredBf16:
-      return ">= 99.976 % equal, <= 2 ulp";
     case Limit::kQuantisedBf16:
-      return ">= 99.976 % equal, few codes";
+    case Limit::kChain:
+      return ">= 99.99 % equal, <= 2 ulp";
     case Limit::kAllStoredBf16:
       return ">= 99.99 % equal";
-    case Limit::kChain:
-      return ">= 99 % equal, rel L2 <= 1e-3";
     case Limit::kFull:
-      return "rel L2 <= 5e-7";
     case Limit::kGate:
-      return "rel L2 <= 5e-6";
+      return "rel L2 <= 5e-7";
     case Limit::kSmoothTap:
       return "rel L2 <= 1e-5";
     case Limit::kSmoothLogits:
@@ -117,8 +130,10 @@ void Tally::fail(const std::string& why) {
 }
 
 void Tally::add_counts(const Tally& other) {
-  count_ += other.count_ - other.moved_count_;
-  equal_ += other.equal_ - (other.moved_count_ - other.moved_unequal_);
+  count_ += other.count_;
+  equal_ += other.equal_;
+  moved_count_ += other.moved_count_;
+  moved_unequal_ += other.moved_unequal_;
   ulp_max_ = std::max(ulp_max_, other.ulp_max_);
   difference_squares_ += other.difference_squares_;
   want_squares_ += other.want_squares_;
@@ -134,8 +149,9 @@ bool Tally::compare(float got, float want, bool is_bf16, double noise, Row* row)
   const double difference = std::abs(static_cast<double>(got) - want);
   ++row->unequal;
   row->difference_squares += difference * difference;
-  if (!is_bf16 || difference > noise)
-    row->ulp_max = std::max(row->ulp_max, ulps(got, want, is_bf16));
+  const int64_t distance = ulps(got, want, is_bf16);
+  row->ulp_max = std::max(row->ulp_max, distance);
+  if (!is_bf16 || difference > noise) row->loud_ulp_max = std::max(row->loud_ulp_max, distance);
   return true;
 }
 
@@ -145,11 +161,12 @@ void Tally::note_row(const Row& row, int64_t cols) {
   equal_ += cols - row.unequal;
   difference_squares_ += row.difference_squares;
   want_squares_ += row.want_squares;
-  const bool is_moved = row.ulp_max > kBf16UlpMax ||
+  ulp_max_ = std::max(ulp_max_, row.ulp_max);
+  const bool is_moved = row.loud_ulp_max > kBf16UlpMax ||
                         static_cast<double>(row.unequal) >
                             chance_max(kMovedRowUnequalShareMin, cols, kBf16UnequalCountMin);
   if (limit_ != Limit::kQuantisedBf16 || !is_moved) {
-    ulp_max_ = std::max(ulp_max_, row.ulp_max);
+    loud_ulp_max_ = std::max(loud_ulp_max_, row.loud_ulp_max);
     return;
   }
   ++moved_rows_;
@@ -209,38 +226,59 @@ double Tally::equal_share() const {
 
 Verdict Tally::verdict() const {
   if (!failure_.empty()) return Verdict::kFail;
-  const auto pass_if = [](bool is_good) { return is_good ? Verdict::kPass : Verdict::kFail; };
+  if (limit_ == Limit::kPrinted) return Verdict::kPrinted;
+  if (meets_limit()) return Verdict::kPass;
+  return is_explained() ? Verdict::kExplained : Verdict::kFail;
+}
+
+bool Tally::meets_limit() const {
   const auto unequal = static_cast<double>(count_ - equal_);
+  const double some = kBf16UnequalShareMax * static_cast<double>(count_);
   switch (limit_) {
     case Limit::kPrinted:
-      return Verdict::kPrinted;
+      return true;
     case Limit::kEqual:
-      return pass_if(unequal == 0);
+      return unequal == 0;
     case Limit::kStoredBf16:
-    case Limit::kQuantisedBf16: {
-      const auto still = static_cast<double>(count_ - equal_ - moved_unequal_);
-      return pass_if(still <= chance_max(kBf16UnequalShareMax, count_, kBf16UnequalCountMin) &&
-                     ulp_max_ <= kBf16UlpMax && moved_rel_l2_max_ <= kMovedRowRelL2Max &&
-                     static_cast<double>(moved_rows_) <=
-                         chance_max(kMovedRowsShareMax, rows_, kMovedRowsCountMin));
-    }
-    case Limit::kAllStoredBf16:
-      return pass_if(unequal <= chance_max(kAllBf16UnequalShareMax, count_, kBf16UnequalCountMin));
+    case Limit::kQuantisedBf16:
     case Limit::kChain:
-      return pass_if(unequal <= chance_max(kChainUnequalShareMax, count_, kBf16UnequalCountMin) &&
-                     rel_l2() <= kChainRelL2Max);
-    case Limit::kGate:
-      return pass_if(rel_l2() <= kGateRelL2Max);
+      return unequal <= std::max(kBf16UnequalCountMin, some) && ulp_max_ <= kBf16UlpMax;
+    case Limit::kAllStoredBf16:
+      return unequal <= some;
     case Limit::kFull:
-      return pass_if(rel_l2() <= kFullRelL2Max);
+    case Limit::kGate:
+      return rel_l2() <= kFullRelL2Max;
     case Limit::kSmoothTap:
-      return pass_if(rel_l2() <= kSmoothTapRelL2Max);
+      return rel_l2() <= kSmoothTapRelL2Max;
     case Limit::kSmoothLogits:
-      return pass_if(abs_max_ <= kSmoothLogitsAbsMax);
+      return abs_max_ <= kSmoothLogitsAbsMax;
     case Limit::kVisionTower:
-      return pass_if(rel_l2() <= kVisionTowerRelL2Max);
+      return rel_l2() <= kVisionTowerRelL2Max;
   }
-  return Verdict::kFail;
+  return false;
+}
+
+bool Tally::is_explained() const {
+  const auto at_borders = [&](double share) {
+    return static_cast<double>(count_ - equal_ - moved_unequal_) <=
+           chance_max(share, count_ - moved_count_, kBf16UnequalCountMin);
+  };
+  switch (limit_) {
+    case Limit::kStoredBf16:
+    case Limit::kQuantisedBf16:
+      return at_borders(kBorderUnequalShareMax) && loud_ulp_max_ <= kBf16UlpMax &&
+             moved_rel_l2_max_ <= kMovedRowRelL2Max &&
+             static_cast<double>(moved_rows_) <=
+                 chance_max(kMovedRowsShareMax, rows_, kMovedRowsCountMin);
+    case Limit::kAllStoredBf16:
+      return at_borders(kBf16UnequalShareMax);
+    case Limit::kChain:
+      return at_borders(kChainUnequalShareMax) && rel_l2() <= kChainRelL2Max;
+    case Limit::kGate:
+      return rel_l2() <= kGateRelL2Max;
+    default:
+      return false;
+  }
 }
 
 }  // namespace fathom::verify

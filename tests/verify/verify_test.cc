@@ -20,6 +20,7 @@ void expect_pass(const std::string& folder) {
   const Result<Report> report = verify(options, pool);
   ASSERT_TRUE(report.is_ok()) << report.status().message();
   EXPECT_TRUE(report->passed()) << report->text();
+  EXPECT_EQ(report->count(Verdict::kExplained), 0) << "no allowance is needed\n" << report->text();
 }
 
 TEST(Verify, TinyGoldensPass) {
