@@ -57,6 +57,13 @@ int main_of(std::vector<std::string> words) {
   return dispatch(**command, *settings);
 }
 
+// Writing can fail as well: a full disk or a reader that left is a failure of the command.
+int finish_output(int code) {
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (is_written || code != 0) return code;
+  return report(error(Code::kDataLoss, "standard output could not be written"));
+}
+
 }  // namespace
 
 int report(const Status& status) {
@@ -69,5 +76,7 @@ int report(const Status& status) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of the write, not of us
-  return fathom::cli::main_of(std::vector<std::string>(argv + 1, argv + argc));
+  using fathom::cli::finish_output;
+  using fathom::cli::main_of;
+  return finish_output(main_of(std::vector<std::string>(argv + 1, argv + argc)));
 }

@@ -23,12 +23,6 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// Writing can fail as well: a full disk or a reader that left is a failure of the command.
-int finish_output(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report(error(Code::kDataLoss, "standard output could not be written"));
-}
-
 int wrong_usage(const std::string& message) {
   return report(error(Code::kInvalidArgument, "{}", message)), kExitUsage;
 }
@@ -81,7 +75,7 @@ int inspect_command(const Settings& settings) {
   const auto result = inspect_model(settings.positional()[0], options);
   if (!result) return report(result.status());
   print(result->text);
-  return finish_output(result->is_good ? 0 : kExitFailed);
+  return result->is_good ? 0 : kExitFailed;
 }
 
 int verify_command(const Settings& settings) {
@@ -101,7 +95,7 @@ int verify_command(const Settings& settings) {
   const auto result = verify::verify(options, pool);
   if (!result) return report(result.status());
   print(is_json ? result->json().dump(1) + "\n" : result->text());
-  return finish_output(result->passed() ? 0 : kExitFailed);
+  return result->passed() ? 0 : kExitFailed;
 }
 
 int tokenize_command(const Settings& settings) {
@@ -113,7 +107,7 @@ int tokenize_command(const Settings& settings) {
       settings.flag("--parse-special") ? text::AddedTokens::kMatch : text::AddedTokens::kIgnore;
   if (settings.flag("--jsonl")) {
     const Status status = tokenize_lines(**tokenizer, added);
-    return status.is_ok() ? finish_output(0) : report(status);
+    return status.is_ok() ? 0 : report(status);
   }
   const std::string text = settings.positional().size() > 1
                                ? settings.positional()[1]
@@ -121,14 +115,14 @@ int tokenize_command(const Settings& settings) {
   auto ids = (*tokenizer)->encode(text, added);
   if (!ids) return report(ids.status());
   print_tokens(**tokenizer, *ids);
-  return finish_output(0);
+  return 0;
 }
 
 int version_command() {
   const auto cpu = describe_cpu("");
   print(fmt::format("fathom {} ({})\ncpu: {}\ngpu: not built\npolicies: {}\n", kBuildId, kBuildType,
                     cpu ? *cpu : cpu.status().message(), policy_names()));
-  return finish_output(0);
+  return 0;
 }
 
 }  // namespace fathom::cli

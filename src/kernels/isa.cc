@@ -69,10 +69,12 @@ Result<Isa> choose_isa(std::string_view forced) {
     if (isa_name(isa) == forced) return isa;
   }
   const bool is_known = forced == "avx2" || forced == "avx512";
-  return error(is_known ? Code::kUnsupported : Code::kInvalidArgument,
-               "FATHOM_FORCE_ISA={} {}; available here: {}. Unset it to use the best", forced,
-               is_known ? "needs instructions that this CPU lacks" : "is not an ISA we know",
-               available_names());
+  return error(
+      is_known ? Code::kUnsupported : Code::kInvalidArgument,
+      "instruction set {} (--isa, FATHOM_FORCE_ISA): it {}; available here: {}. Leave it out for "
+      "the best",
+      forced, is_known ? "needs instructions that this CPU lacks" : "is none we know",
+      available_names());
 }
 
 bool cpu_has_avx512_bf16() {

@@ -199,6 +199,45 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(answer["content"] + "\n", plain.stdout)
         self.assertLessEqual(answer["usage"]["completion_tokens"], 8)
 
+    def test_a_full_standard_output_is_a_failure(self):
+        for words in (("run", "--model", model_or_skip(), "--prompt", "hi", "--max-tokens", "4"),
+                      ("--help",), ("run", "--help"), ("--version",)):
+            with self.subTest(words[0]), open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=60, env=environment())
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("standard output could not be written", result.stderr)
+
+    def test_a_model_without_room_for_an_answer_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in pathlib.Path(model_or_skip()).iterdir():
+                (pathlib.Path(folder) / file.name).symlink_to(file)
+            config = pathlib.Path(folder) / "config.json"
+            text = config.read_text().replace('"max_position_embeddings": 4096',
+                                              '"max_position_embeddings": 1')
+            config.unlink()
+            config.write_text(text)
+            result = self.run_program("run", "--model", folder, "--prompt", "hi")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("max_position_embeddings 1, wanted at least 2", result.stderr)
+
+    def test_inspect_names_a_missing_tokenizer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in pathlib.Path(model_or_skip()).iterdir():
+                if file.name != "tokenizer.json":
+                    (pathlib.Path(folder) / file.name).symlink_to(file)
+            result = self.run_program("inspect", folder)
+            self.assertIn("tokenizer.json: no such file", result.stdout)
+
+    def test_pictures_that_are_none_are_refused_by_name(self):
+        for path, wanted in (("/dev/zero", "are no picture"),
+                             (tempfile.gettempdir(), "found a folder")):
+            result = self.run_program("run", "--model", model_or_skip(), "--prompt", "hi",
+                                      "--image", path)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(path, result.stderr)
+            self.assertIn(wanted, result.stderr)
+
     def test_raw_continues_the_rendered_prompt(self):
         prompt = ("<\uff5cbegin\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>hi"
                   "<\uff5cAssistant\uff5c></think>")

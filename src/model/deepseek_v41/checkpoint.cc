@@ -160,6 +160,12 @@ void note_absent_parts(const Config& config, const Weights& weights,
     notices->push_back("the checkpoint has no mtp.* tensors: no drafts");
 }
 
+void note_tokenizer(const std::string& path, std::vector<std::string>* notices) {
+  std::error_code ec;
+  if (!std::filesystem::is_regular_file(path, ec))
+    notices->push_back(fmt::format("{}: no such file: text can't be read or written", path));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& directory) {
@@ -189,6 +195,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& director
         fmt::format("tensor {} lies at an odd offset and was copied to memory", name));
   note_total_size(*index, parts->shards, &parts->notices);
   note_absent_parts(parts->config, parts->weights, &parts->notices);
+  note_tokenizer(directory + "/" + kTokenizerName, &parts->notices);
 
   for (const auto& shard : parts->shards) shard->file().read_neighbours(true);
   sort_ranges(parts->shards, &parts->dense, &parts->sparse);

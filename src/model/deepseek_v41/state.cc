@@ -37,20 +37,22 @@ Result<std::unique_ptr<State>> State::create(const TextConfig& config,
   return state;
 }
 
-int64_t State::bytes() const {
-  int64_t bytes = 0;
-  for (const WindowRows& window : windows_) bytes += window.bytes();
+// Σ bytes(cache) over every cache of a sequence.
+template <typename Bytes>
+int64_t State::sum_of_caches(const Bytes& bytes) const {
+  int64_t sum = 0;
+  for (const WindowRows& window : windows_) sum += bytes(window);
   for (const auto& source : sources_)
-    if (source != nullptr) bytes += source->compressed_kv.bytes() + source->index_k.bytes();
-  return bytes;
+    if (source != nullptr) sum += bytes(source->compressed_kv) + bytes(source->index_k);
+  return sum;
+}
+
+int64_t State::bytes() const {
+  return sum_of_caches([](const auto& cache) { return cache.bytes(); });
 }
 
 int64_t State::bytes_max() const {
-  int64_t bytes = 0;
-  for (const WindowRows& window : windows_) bytes += window.bytes_max();
-  for (const auto& source : sources_)
-    if (source != nullptr) bytes += source->compressed_kv.bytes_max() + source->index_k.bytes_max();
-  return bytes;
+  return sum_of_caches([](const auto& cache) { return cache.bytes_max(); });
 }
 
 void State::commit(int64_t row_count, std::span<const int32_t> ids) {

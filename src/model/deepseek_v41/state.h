@@ -56,6 +56,9 @@ class State : public SequenceState {
   void commit(int64_t row_count, std::span<const int32_t> ids);
 
  private:
+  template <typename Bytes>
+  int64_t sum_of_caches(const Bytes& bytes) const;
+
   int64_t token_count_ = 0;
   int64_t token_count_max_ = 0;
   int64_t logits_from_ = 0;
