@@ -1,6 +1,6 @@
 // Pictures that wait to be sent: chosen, dropped or pasted; thumbnails with a remove button.
 
-const BYTES_MAX = 20 * 1024 * 1024; // the server's limit of one picture (HTTP API 11.3)
+const BYTES_MAX = 32 * 1024 * 1024; // the server's limit of one picture (HTTP API 11.3)
 const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 function read_data_url(file) {
@@ -25,7 +25,7 @@ export class PictureTray {
       if (!TYPES.includes(file.type)) {
         this.complain(`“${file.name}” cannot be read: PNG, JPEG, WebP and GIF pictures work.`);
       } else if (file.size > BYTES_MAX) {
-        this.complain(`“${file.name}” is larger than 20 MB.`);
+        this.complain(`“${file.name}” is larger than 32 MB.`);
       } else {
         this.pictures.push(await read_data_url(file));
       }
