@@ -31,10 +31,18 @@ def make(
         system=rng.choice(SYSTEMS),
         effort=rng.choice([75] * 7 + [50, 100, rng.randint(1, 100)]),
     )
-    if task == "pic":
+    if task == "ask":  # what most callers send: one picture, one question, with thinking
+        what = what or rng.choice(["count"] * 3 + ["colour"] * 2 + ["where"] * 2)
+        ts = tasks.picture_turns(rng, scenes(rng, n), 1, what)
+        opts.update(think=True, system=None)
+    elif task == "pic":
         ts = tasks.picture_turns(rng, scenes(rng, n), turns or rng.choice([1, 2, 4, 6, 8]), what)
         if turns is None and rng.random() < 0.12:  # a second picture in the same chat
             ts += tasks.picture_turns(rng, scenes(rng, n), rng.choice([1, 2, 3]), what)
+    elif task == "call":  # one request, one call, one answer, without thinking
+        names = rng.sample(list(tasks.TOOLS), rng.randint(1, 3))
+        ts = tasks.tool_turns(rng, names, 1)
+        opts.update(think=False, system=None, tools=[tasks.TOOLS[k][1] for k in names])
     elif task == "arith":
         ts = tasks.arithmetic_turns(rng, turns or rng.randint(1, 6), think, held)
     elif task == "faq":

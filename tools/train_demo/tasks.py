@@ -63,8 +63,13 @@ def sentence_of(shapes):
     return upper(join([phrase(s) + " " + at(s) for s in shapes])) + "."
 
 
+def each_line(shapes):
+    """[(shape, "red circle, upper left")]"""
+    return [(s, "%s %s, %s" % (s["colour"], s["kind"], PLACES[s["cell"]])) for s in shapes]
+
+
 def lines_of(shapes):
-    return "\n".join("%s %s, %s" % (s["colour"], s["kind"], PLACES[s["cell"]]) for s in shapes)
+    return "\n".join(line for _, line in each_line(shapes))
 
 
 def number_of(n, word):
@@ -118,24 +123,44 @@ WHERE_Q = ["Where is the %s %s?"] * 3 + [
 WHERE_KIND_Q = ["Where is the %s?", "Where do you see the %s?"]
 
 
-def ask_count(rng, shapes, seen):
+def look(shapes, intro, is_meant):
+    """Reasoning that reads the picture shape by shape and says of each whether it is meant: every
+    decision is made beside the words that it depends on.
+    """
+    words = ["%s, %s" % (line, "yes" if is_meant(s) else "no") for s, line in each_line(shapes)]
+    return intro + ": " + "; ".join(words) + "."
+
+
+def tally(shapes, intro, is_meant):
+    """Reasoning that reads the picture shape by shape and counts along."""
+    n, words = 0, []
+    for s, line in each_line(shapes):
+        n += is_meant(s)
+        words.append("%s, %d" % (line, n))
+    return intro + ": " + "; ".join(words) + "."
+
+
+def count_of(shapes, word, is_meant):
+    """-> (answer, reasoning)"""
+    n = sum(map(is_meant, shapes))
+    return number_of(n, word), tally(shapes, "I count %ss" % word, is_meant)
+
+
+def ask_count(rng, shapes):
     u = rng.random()
     if u < 0.55:
         k = rng.choice(shapes)["kind"] if rng.random() < 0.75 else rng.choice(KINDS)
-        return (
-            "count",
-            rng.choice(COUNT_Q) % k,
-            number_of(sum(s["kind"] == k for s in shapes), k),
-            seen,
-        )
+        q = rng.choice(COUNT_Q) % k
+        return "count", q, *count_of(shapes, k, lambda s: s["kind"] == k)
     if u < 0.8:
-        return "count", rng.choice(COUNT_Q) % "shape", number_of(len(shapes), "shape"), seen
+        q = rng.choice(COUNT_Q) % "shape"
+        return "count", q, *count_of(shapes, "shape", lambda s: True)
     c = rng.choice(shapes)["colour"] if rng.random() < 0.75 else rng.choice(NAMES)
-    n = sum(s["colour"] == c for s in shapes)
-    return "count", rng.choice(COUNT_COLOUR_Q) % c, number_of(n, c + " shape"), seen
+    q = rng.choice(COUNT_COLOUR_Q) % c
+    return "count", q, *count_of(shapes, c + " shape", lambda s: s["colour"] == c)
 
 
-def ask_colour(rng, shapes, seen):
+def ask_colour(rng, shapes):
     k = rng.choice(shapes)["kind"] if rng.random() < 0.92 else rng.choice(KINDS)
     found = [s["colour"] for s in shapes if s["kind"] == k]
     if len(found) == 1:
@@ -144,37 +169,36 @@ def ask_colour(rng, shapes, seen):
         a = "The %ss are %s." % (k, join(list(dict.fromkeys(found))))
     else:
         a = "There are no %ss." % k
-    return "colour", rng.choice(COLOUR_Q) % k, a, seen
+    r = look(shapes, "I look for %ss" % k, lambda s: s["kind"] == k)
+    return "colour", rng.choice(COLOUR_Q) % k, a, r
 
 
-def ask_where(rng, shapes, seen):
+def ask_where(rng, shapes):
     s = rng.choice(shapes)
-    same = [o for o in shapes if o["kind"] == s["kind"]]
-    if len(same) == 1 and rng.random() < 0.4:
-        return (
-            "where",
-            rng.choice(WHERE_KIND_Q) % s["kind"],
-            "The %s is %s." % (s["kind"], at(s)),
-            seen,
-        )
     c, k = s["colour"], s["kind"]
+    same = [o for o in shapes if o["kind"] == k]
+    if len(same) == 1 and rng.random() < 0.4:
+        r = look(shapes, "I look for %ss" % k, lambda o: o["kind"] == k)
+        return "where", rng.choice(WHERE_KIND_Q) % k, "The %s is %s." % (k, at(s)), r
     same = [o for o in same if o["colour"] == c]
     a = (
         "The %s %s is %s." % (c, k, at(s))
         if len(same) == 1
         else "The %s %ss are %s." % (c, k, join([at(o) for o in same]))
     )
-    return "where", rng.choice(WHERE_Q) % (c, k), a, seen
+    r = look(shapes, "I look for %s %ss" % (c, k), lambda o: (o["colour"], o["kind"]) == (c, k))
+    return "where", rng.choice(WHERE_Q) % (c, k), a, r
 
 
-def ask_what_at(rng, shapes, seen):
+def ask_what_at(rng, shapes):
     p = rng.choice(shapes)["cell"] if rng.random() < 0.8 else rng.randrange(9)
     found = [phrase(s) for s in shapes if s["cell"] == p]
     q = rng.choice(["What is at the %s?", "Which shape is at the %s?"]) % PLACES[p]
-    return "at", q, upper(join(found)) + "." if found else "Nothing.", seen
+    r = look(shapes, "I look at the " + PLACES[p], lambda s: s["cell"] == p)
+    return "at", q, upper(join(found)) + "." if found else "Nothing.", r
 
 
-def ask_exists(rng, shapes, seen):
+def ask_exists(rng, shapes):
     s = rng.choice(shapes)
     c, k = s["colour"], s["kind"]
     if rng.random() < 0.5:
@@ -185,13 +209,12 @@ def ask_exists(rng, shapes, seen):
         "yes",
         rng.choice(["Is there %s?", "Do you see %s?"]) % name,
         ("Yes, there is %s." if yes else "No, there is not %s.") % name,
-        seen,
+        look(shapes, "I look for %s %ss" % (c, k), lambda s: (s["colour"], s["kind"]) == (c, k)),
     )
 
 
 def picture_question(rng, shapes, what=None):
     """-> (type, question, answer, reasoning) about shapes in reading order."""
-    seen = "I see: " + lines_of(shapes).replace("\n", "; ") + "."
     what = (
         what
         or rng.choices(
@@ -216,7 +239,7 @@ def picture_question(rng, shapes, what=None):
     ask = dict(count=ask_count, colour=ask_colour, where=ask_where, at=ask_what_at, yes=ask_exists)[
         what
     ]
-    return ask(rng, shapes, seen)
+    return ask(rng, shapes)
 
 
 def picture_turns(rng, sc, count, what=None):
