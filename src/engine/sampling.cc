@@ -73,7 +73,7 @@ bool comes_first(const TokenLogprob& a, const TokenLogprob& b) {
 
 }  // namespace
 
-double counter_uniform(uint64_t seed, uint64_t choice, uint64_t position) {
+double counter_uniform(uint64_t seed, uint64_t purpose, uint64_t position) {
   // splitmix64's finaliser over the three words, one after another.
   auto mix = [](uint64_t x) {
     x += 0x9e3779b97f4a7c15ULL;
@@ -81,7 +81,7 @@ double counter_uniform(uint64_t seed, uint64_t choice, uint64_t position) {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
     return x ^ (x >> 31);
   };
-  const uint64_t bits = mix(mix(mix(seed) ^ choice) ^ position);
+  const uint64_t bits = mix(mix(mix(seed) ^ purpose) ^ position);
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
@@ -143,72 +143,98 @@ void Sampler::add_logprobs(std::span<const float> logits, SampledToken* out) con
   }
 }
 
-TokenId Sampler::draw(std::span<const float> logits, float max_logit, int64_t position) {
+Distribution Sampler::weigh(std::span<const float> logits, float max_logit) const {
   const SamplingParams& params = options_.params;
-  candidates_.clear();
+  std::vector<WeightedToken> tokens;
+  tokens.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     const double log_weight = (static_cast<double>(logits[i]) - max_logit) / params.temperature;
     if (log_weight > kLogWeightMin)
-      candidates_.push_back({std::exp(log_weight), static_cast<TokenId>(i)});
+      tokens.push_back({std::exp(log_weight), static_cast<TokenId>(i)});
   }
-  const auto less_likely = [](const Candidate& a, const Candidate& b) {
+  const auto less_likely = [](const WeightedToken& a, const WeightedToken& b) {
     return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
   };
-  const auto more_likely = [&](const Candidate& a, const Candidate& b) {
+  const auto more_likely = [&](const WeightedToken& a, const WeightedToken& b) {
     return less_likely(b, a);
   };
-  if (params.top_k > 0 && params.top_k < static_cast<int64_t>(candidates_.size())) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + params.top_k, candidates_.end(),
-                     more_likely);
-    candidates_.resize(static_cast<size_t>(params.top_k));
+  if (params.top_k > 0 && params.top_k < std::ssize(tokens)) {
+    std::nth_element(tokens.begin(), tokens.begin() + params.top_k, tokens.end(), more_likely);
+    tokens.resize(static_cast<size_t>(params.top_k));
   }
   if (params.top_p < 1) {
     double total = 0;
-    for (const Candidate& c : candidates_) total += c.weight;
+    for (const WeightedToken& t : tokens) total += t.weight;
     // A heap, because the kept head is short and the tail need not be sorted.
-    std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-    auto heap_end = candidates_.end();
-    for (double kept = 0; heap_end != candidates_.begin() && kept < params.top_p * total;) {
-      std::pop_heap(candidates_.begin(), heap_end, less_likely);
+    std::make_heap(tokens.begin(), tokens.end(), less_likely);
+    auto heap_end = tokens.end();
+    for (double kept = 0; heap_end != tokens.begin() && kept < params.top_p * total;) {
+      std::pop_heap(tokens.begin(), heap_end, less_likely);
       kept += (--heap_end)->weight;
     }
-    candidates_.erase(candidates_.begin(), heap_end);
+    tokens.erase(tokens.begin(), heap_end);
   }
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < params.min_p; });
-
-  // The draw walks in id order, whatever order the cuts above left behind.
-  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
-  if (!std::is_sorted(candidates_.begin(), candidates_.end(), by_id))
-    std::sort(candidates_.begin(), candidates_.end(), by_id);
-  double total = 0;
-  for (const Candidate& c : candidates_) total += c.weight;
-  double left = total * counter_uniform(params.seed, 0, static_cast<uint64_t>(position));
-  for (const Candidate& c : candidates_) {
-    left -= c.weight;
-    if (left < 0) return c.token;
-  }
-  return candidates_.back().token;  // rounding left a crumb
+  std::erase_if(tokens, [&](const WeightedToken& t) { return t.weight < params.min_p; });
+  const auto by_id = [](const WeightedToken& a, const WeightedToken& b) {
+    return a.token < b.token;
+  };
+  if (!std::is_sorted(tokens.begin(), tokens.end(), by_id))
+    std::sort(tokens.begin(), tokens.end(), by_id);
+  return Distribution(std::move(tokens));
 }
 
-Result<SampledToken> Sampler::pick(std::span<float> logits, const SamplingContext& context) {
+Result<Distribution> Sampler::warp(std::span<float> logits, const SamplingContext& context) {
   Peak peak = find_peak(logits);
   if (!peak.all_finite)
     return error(Code::kInternal, "the model gave a logit that is not finite (answer token {})",
                  context.generated.size());
-  SampledToken out;
-  std::vector<float> raw;
-  if (options_.wants_logprobs) raw.assign(logits.begin(), logits.end());
-  if (changes_logits(options_.params)) {
+  const SamplingParams& params = options_.params;
+  if (changes_logits(params)) {
     apply_bias(logits, context);
     apply_penalties(logits, context);
     peak = find_peak(logits);
   }
-  const SamplingParams& params = options_.params;
   const bool takes_peak = params.temperature <= 0 || params.top_k == 1 || params.top_p <= 0;
-  out.token = takes_peak ? peak.token
-                         : draw(logits, peak.logit, static_cast<int64_t>(context.generated.size()));
+  return takes_peak ? Distribution::certain(peak.token) : weigh(logits, peak.logit);
+}
+
+double Sampler::uniform(DrawPurpose purpose, const SamplingContext& context) const {
+  return counter_uniform(options_.params.seed, static_cast<uint64_t>(purpose),
+                         context.generated.size());
+}
+
+template <typename Choose>
+Result<SampledToken> Sampler::sample(std::span<float> logits, const SamplingContext& context,
+                                     const Choose& choose) {
+  std::vector<float> raw;
+  if (options_.wants_logprobs) raw.assign(logits.begin(), logits.end());
+  FATHOM_ASSIGN(const Distribution distribution, warp(logits, context));
+  SampledToken out;
+  out.token = choose(distribution);
   if (options_.wants_logprobs) add_logprobs(raw, &out);
   return out;
+}
+
+Result<SampledToken> Sampler::pick(std::span<float> logits, const SamplingContext& context) {
+  return sample(logits, context, [&](const Distribution& distribution) {
+    return distribution.draw(uniform(DrawPurpose::kToken, context));
+  });
+}
+
+Result<Draft> Sampler::draft(std::span<float> logits, const SamplingContext& context) {
+  FATHOM_ASSIGN(Distribution distribution, warp(logits, context));
+  const TokenId token = distribution.draw(uniform(DrawPurpose::kDraft, context));
+  return Draft{token, std::move(distribution)};
+}
+
+Result<SampledToken> Sampler::judge(const Draft& draft, std::span<float> logits,
+                                    const SamplingContext& context) {
+  return sample(logits, context, [&](const Distribution& target) {
+    const double drafted = draft.distribution.probability(draft.token);
+    const double wanted = target.probability(draft.token);
+    if (uniform(DrawPurpose::kAccept, context) * drafted < wanted) return draft.token;
+    return residual(target, draft.distribution).draw(uniform(DrawPurpose::kResidual, context));
+  });
 }
 
 }  // namespace fathom
