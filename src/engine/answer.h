@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "engine/draft_wish.h"
 #include "engine/picture_input.h"
 #include "engine/sampling.h"
 
@@ -30,6 +31,7 @@ struct AnswerRequest {
   bool includes_stop_string = false;      // the match is part of the content
 
   SamplingParams sampling;
+  DraftWish drafts;
   bool wants_logprobs = false;  // of content tokens
   int top_logprobs = 0;
   bool may_reuse_prefix = true;
@@ -72,12 +74,19 @@ struct AnswerTimings {
   double decode_ms = 0;  // from the first token on
 };
 
+// Drafts that were compared with the model's own tokens.
+struct DraftTally {
+  int64_t judged = 0;
+  int64_t accepted = 0;
+};
+
 // Of the whole answer at its end; of what there is so far beside each delta.
 struct AnswerSummary {
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;  // the one that matched
   AnswerUsage usage;
   AnswerTimings timings;
+  std::vector<DraftTally> drafts;  // by place in a step; empty without a drafter
 };
 
 // Told what becomes of one request: any number of progress and deltas, then exactly one on_done or

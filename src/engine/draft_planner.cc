@@ -65,10 +65,12 @@ bool DraftPlanner::takes_draft(double confidence) {
 }
 
 void DraftPlanner::record(const Step& step) {
-  FATHOM_CHECK(step.verified == std::ssize(confidences_) || !step.drafted,
-               "{} drafts verified, {} planned", step.verified, confidences_.size());
-  // Drafts behind the first rejected one were not judged.
-  for (int64_t i = 0; i < std::min(step.verified, step.accepted + 1); ++i) {
+  FATHOM_CHECK(step.verified < std::ssize(costs_.step) && step.judged <= step.verified,
+               "{} of {} drafts judged, a step has {}", step.judged, step.verified,
+               acceptance_.size());
+  // A chain that was not planned here has no confidences.
+  const int64_t judged = std::min<int64_t>(step.judged, std::ssize(confidences_));
+  for (int64_t i = 0; i < judged; ++i) {
     Acceptance& a = acceptance_[static_cast<size_t>(i)];
     a.accepted = kForget * a.accepted + (i < step.accepted ? 1 : 0);
     a.expected = kForget * a.expected + confidences_[static_cast<size_t>(i)];

@@ -10,13 +10,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace fathom {
+#include "engine/step_costs.h"
 
-// Durations in any one unit.
-struct StepCosts {
-  std::vector<double> step;  // [1 + drafts]: a step of 1 + i rows; increasing
-  double draft = 0;          // a draft pass
-};
+namespace fathom {
 
 class DraftPlanner {
  public:
@@ -30,18 +26,19 @@ class DraftPlanner {
   // this probability if all before it are.
   bool takes_draft(double confidence);
 
-  // What became of a step: drafts verified, how many of them were accepted, and the time it took
-  // in the costs' unit (ignored without follows_clock).
+  // What became of a step.
   struct Step {
     bool drafted = false;  // a draft pass was run
-    int64_t verified = 0;
+    int64_t verified = 0;  // drafts that the forward ran
+    int64_t judged = 0;    // of these, compared with the model: up to the first rejected one
     int64_t accepted = 0;
-    double draft_cost = 0;
+    double draft_cost = 0;  // in the costs' unit; both are ignored without follows_clock
     double step_cost = 0;
   };
   void record(const Step& step);
 
-  double credit() const { return credit_; }
+  // As corrected so far; a good start for the next answer.
+  const StepCosts& costs() const { return costs_; }
 
  private:
   // Share of the last drafts at one place that were accepted, of those that were verified there.

@@ -155,7 +155,14 @@ bool Engine::wait_until_idle(std::chrono::milliseconds timeout) {
   return idle_.wait_for(lock, timeout, [&] { return !running_ && queue_.empty() && places_ == 0; });
 }
 
+std::vector<DraftTally> Engine::draft_tallies() const {
+  std::lock_guard lock(mu_);
+  return draft_tallies_;
+}
+
 void Engine::run() {
+  if (options_.draft_timing.count() > 0)
+    memory_.step_costs = measure_step_costs(*loaded_.model, options_.draft_timing);
   std::unique_lock lock(mu_);
   while (true) {
     work_.wait(lock, [&] { return is_stopping_ || !queue_.empty(); });
@@ -180,7 +187,7 @@ void Engine::run() {
 void Engine::answer(Job& job) {
   const double queue_ms =
       std::chrono::duration<double, std::milli>(Clock::now() - job.queued_at).count();
-  Generation generation(loaded_, job.request, *job.sink, job.signals, cache_, limits_,
+  Generation generation(loaded_, job.request, *job.sink, job.signals, memory_, limits_,
                         [this] { last_step_ms_ = now_ms(); });
   const Result<AnswerSummary> result = generation.run(queue_ms);
   if (!result) {
@@ -189,6 +196,14 @@ void Engine::answer(Job& job) {
         "{}: {} after {} prompt tokens: {}", job.request.id, code_name(status.code()),
         expanded_prompt_tokens(job.request), status.message());
     return job.sink->on_error(status);
+  }
+  {
+    std::lock_guard lock(mu_);
+    draft_tallies_.resize(result->drafts.size());
+    for (size_t i = 0; i < result->drafts.size(); ++i) {
+      draft_tallies_[i].judged += result->drafts[i].judged;
+      draft_tallies_[i].accepted += result->drafts[i].accepted;
+    }
   }
   const AnswerUsage& usage = result->usage;
   const AnswerTimings& timings = result->timings;

@@ -22,7 +22,6 @@
 #include "engine/answer.h"
 #include "engine/generation.h"
 #include "engine/loaded_model.h"
-#include "engine/prefix_cache.h"
 
 namespace fathom {
 
@@ -32,6 +31,9 @@ struct EngineOptions {
   int64_t prefill_chunk_tokens = 512;  // rows of one prefill step
   std::chrono::milliseconds queue_timeout{600'000};  // 0: none
   std::chrono::milliseconds stall_after{300'000};    // no step for so long with work: stalled
+  // Time to measure what drafts cost, before the first answer; 0: they are planned by the weights
+  // that they read.
+  std::chrono::milliseconds draft_timing{0};
 };
 
 inline constexpr int64_t kContextTokensDefault = 65536;
@@ -81,6 +83,8 @@ class Engine {
   void cancel(const std::shared_ptr<Job>& job);
 
   EngineStatus status() const;
+  // Drafts of all answers so far, by place in a step; empty without a drafter.
+  std::vector<DraftTally> draft_tallies() const;
   void stop_admission();
   bool wait_until_idle(std::chrono::milliseconds timeout);  // true: nothing runs or waits
   void cancel_all();
@@ -95,7 +99,7 @@ class Engine {
   LoadedModel loaded_;
   const EngineOptions options_;
   GenerationLimits limits_;
-  PrefixCache cache_;  // engine thread only
+  GenerationMemory memory_;  // engine thread only
   std::atomic<int64_t> last_step_ms_{0};
 
   mutable std::mutex mu_;
@@ -107,6 +111,7 @@ class Engine {
   bool is_draining_ = false;                // guarded by mu_
   bool is_stopping_ = false;                // guarded by mu_
   double answer_seconds_mean_ = 1;          // guarded by mu_; moving, for retry_after_s
+  std::vector<DraftTally> draft_tallies_;   // guarded by mu_
 
   std::thread engine_thread_;
   std::thread watch_thread_;

@@ -24,6 +24,12 @@ SamplerOptions sampler_options(const LoadedModel& loaded, const AnswerRequest& r
   return options;
 }
 
+// A drawn answer depends on how many drafts there were: its plan may not depend on the clock, or
+// its seed would not repeat it.
+bool follows_clock(const AnswerRequest& request, const GenerationMemory& memory) {
+  return request.sampling.temperature <= 0 && !memory.step_costs.step.empty();
+}
+
 }  // namespace
 
 int64_t expanded_prompt_tokens(const AnswerRequest& request) {
@@ -33,16 +39,23 @@ int64_t expanded_prompt_tokens(const AnswerRequest& request) {
 }
 
 Generation::Generation(const LoadedModel& loaded, const AnswerRequest& request, AnswerSink& sink,
-                       const StopSignals& signals, PrefixCache& cache, GenerationLimits limits,
-                       std::function<void()> on_step)
+                       const StopSignals& signals, GenerationMemory& memory,
+                       GenerationLimits limits, std::function<void()> on_step)
     : loaded_(loaded),
       request_(request),
       sink_(sink),
       signals_(signals),
-      cache_(cache),
+      memory_(memory),
       limits_(limits),
       on_step_(std::move(on_step)),
-      text_(loaded, request) {}
+      text_(loaded, request),
+      answer_tokens_max_(std::min(request.answer_tokens_max,
+                                  limits.context_tokens - expanded_prompt_tokens(request))),
+      sampler_(sampler_options(loaded, request)),
+      drafts_(*loaded.model, sampler_, request.drafts,
+              follows_clock(request, memory) ? memory.step_costs
+                                             : costs_by_bytes(loaded.model->info()),
+              follows_clock(request, memory)) {}
 
 Result<AnswerSummary> Generation::run(double queue_ms) {
   summary_.timings.queue_ms = queue_ms;
@@ -60,6 +73,7 @@ Result<AnswerSummary> Generation::run(double queue_ms) {
   decode_start_ = Clock::now();
   FATHOM_ASSIGN(summary_.reason, decode());
   summary_.timings.decode_ms = ms_since(decode_start_);
+  if (follows_clock(request_, memory_)) memory_.step_costs = drafts_.planner()->costs();
   summary_.stop_string = text_.stop_string();
   return summary_;
 }
@@ -98,13 +112,13 @@ Status Generation::open_sequence() {
   const int64_t tokens_max =
       std::min(limits_.context_tokens, prompt_count + request_.answer_tokens_max);
   if (request_.may_reuse_prefix) {
-    if (auto cached = cache_.take(keys_, logits_from, tokens_max)) {
+    if (auto cached = memory_.cache.take(keys_, logits_from, tokens_max)) {
       summary_.usage.cached_tokens = static_cast<int64_t>(cached->keys.size());
       sequence_ = std::move(*cached);
       return Status::ok();
     }
   }
-  cache_.clear();  // its memory is needed for this one
+  memory_.cache.clear();  // its memory is needed for this one
   // Room for the whole context lets the next turn go on from here; less will do if that is too
   // much.
   sequence_.token_count_max = limits_.context_tokens;
@@ -128,9 +142,9 @@ Status Generation::forward(std::span<const InputToken> tokens) {
     return status;
   }
   on_step_();
-  FATHOM_CHECK(sequence_.state->token_count() < prompt_count ||
-                   std::ssize(logits_) == loaded_.model->info().vocab_count,
-               "{} logits of the last position, the vocabulary has {}", logits_.size(),
+  const int64_t wanted = std::max<int64_t>(sequence_.state->token_count() - rows.logits_from, 0);
+  FATHOM_CHECK(std::ssize(logits_) == wanted * loaded_.model->info().vocab_count,
+               "{} logits of {} positions, the vocabulary has {}", logits_.size(), wanted,
                loaded_.model->info().vocab_count);
   return Status::ok();
 }
@@ -146,7 +160,7 @@ Status Generation::prefill() {
                           keys_.begin() + first + count);
     sink_.on_prefill(first + count, summary_.usage);
     if (signals_.wants_stop) {
-      keep_sequence();
+      FATHOM_TRY(keep_sequence());
       return error(Code::kCancelled, "the request was cancelled");
     }
   }
@@ -167,49 +181,93 @@ void Generation::send(AnswerDelta delta) {
   sink_.on_delta(std::move(delta), summary_);
 }
 
-Result<FinishReason> Generation::decode() {
-  Sampler sampler(sampler_options(loaded_, request_));
-  const auto prompt_count = static_cast<int64_t>(inputs_.size());
-  const int64_t tokens_max =
-      std::min(request_.answer_tokens_max, limits_.context_tokens - prompt_count);
-  FinishReason reason = FinishReason::kLength;
-  while (static_cast<int64_t>(generated_.size()) < tokens_max) {
-    if (static_cast<int64_t>(generated_.size()) < request_.answer_tokens_min ||
-        request_.ignores_end_of_turn)
-      for (TokenId token : loaded_.markers.end_of_turn())
-        logits_[static_cast<size_t>(token)] = -1e30f;
-    FATHOM_ASSIGN(SampledToken sampled,
-                  sampler.pick(logits_, {request_.prompt, generated_, !text_.in_reasoning()}));
-    generated_.push_back(sampled.token);
-    ++summary_.usage.completion_tokens;
-    if (ends_turn(sampled.token)) {
-      if (text_.in_reasoning()) ++summary_.usage.reasoning_tokens;
-      reason = FinishReason::kStop;
-      break;
-    }
-    AnswerDelta delta = text_.push(sampled);
-    summary_.usage.reasoning_tokens = text_.reasoning_tokens();
-    send(std::move(delta));
-    if (text_.is_over()) {
-      reason = FinishReason::kStop;
-      break;
-    }
-    if (signals_.wants_stop) {
-      keep_sequence();
-      return error(Code::kCancelled, "the request was cancelled");
-    }
-    if (static_cast<int64_t>(generated_.size()) == tokens_max) break;
-    const InputToken next{sampled.token, nullptr};
-    FATHOM_TRY(forward({&next, 1}));
-    sequence_.keys.push_back({sampled.token, -1, {}});
-  }
-  send(text_.finish());
-  keep_sequence();
-  return reason;
+SamplingContext Generation::sampling_context() const {
+  return {request_.prompt, generated_, !text_.in_reasoning()};
 }
 
-void Generation::keep_sequence() {
-  if (sequence_.state) cache_.put(std::move(sequence_));
+// Before answer_tokens_min, and for whoever ignores it, an end of the turn is not drawn.
+void Generation::hold_back_end_of_turn(std::span<float> logits) const {
+  if (std::ssize(generated_) >= request_.answer_tokens_min && !request_.ignores_end_of_turn) return;
+  for (TokenId token : loaded_.markers.end_of_turn()) logits[static_cast<size_t>(token)] = -1e30f;
+}
+
+Result<FinishReason> Generation::decode() {
+  while (true) {
+    FATHOM_ASSIGN(const SampledToken sampled, next_token());
+    const bool is_drafted = drafts_.judge(sampled.token);
+    summary_.drafts = drafts_.tallies();
+    if (const auto reason = take(sampled)) {
+      send(text_.finish());
+      FATHOM_TRY(keep_sequence());
+      return *reason;
+    }
+    if (signals_.wants_stop) {
+      FATHOM_TRY(keep_sequence());
+      return error(Code::kCancelled, "the request was cancelled");
+    }
+    if (!is_drafted) FATHOM_TRY(step());
+  }
+}
+
+// The answer's next token, from the row of logits of its place.
+Result<SampledToken> Generation::next_token() {
+  const auto vocab = static_cast<size_t>(loaded_.model->info().vocab_count);
+  const std::span<float> logits = std::span(logits_).subspan(drafts_.place() * vocab, vocab);
+  hold_back_end_of_turn(logits);
+  const Draft* draft = drafts_.current();
+  return draft ? sampler_.judge(*draft, logits, sampling_context())
+               : sampler_.pick(logits, sampling_context());
+}
+
+// Adds a token to the answer and tells the client; the reason if the answer ends with it.
+std::optional<FinishReason> Generation::take(const SampledToken& token) {
+  generated_.push_back(token.token);
+  ++summary_.usage.completion_tokens;
+  if (ends_turn(token.token)) {
+    if (text_.in_reasoning()) ++summary_.usage.reasoning_tokens;
+    return FinishReason::kStop;
+  }
+  AnswerDelta delta = text_.push(token);
+  summary_.usage.reasoning_tokens = text_.reasoning_tokens();
+  send(std::move(delta));
+  if (text_.is_over()) return FinishReason::kStop;
+  if (std::ssize(generated_) == answer_tokens_max_) return FinishReason::kLength;
+  return std::nullopt;
+}
+
+// Runs the token drawn last, and drafts behind it.
+Status Generation::step() {
+  FATHOM_TRY(settle());
+  const auto start = Clock::now();
+  const TokenId next = generated_.back();
+  const int64_t room = answer_tokens_max_ - std::ssize(generated_) - 1;
+  FATHOM_TRY(drafts_.propose(*sequence_.state, next, sampling_context(), room,
+                             &signals_.must_stop));
+  const double draft_ms = ms_since(start);
+  std::vector<InputToken> tokens = {{next, nullptr}};
+  for (const Draft& draft : drafts_.all()) tokens.push_back({draft.token, nullptr});
+  FATHOM_TRY(forward(tokens));
+  drafts_.took(draft_ms, ms_since(start) - draft_ms);
+  return Status::ok();
+}
+
+// The state forgets drafts that did not become part of the answer. The token drawn last has not
+// been run, or only as a draft that nothing follows.
+Status Generation::settle() {
+  const auto prompt_count = std::ssize(inputs_);
+  const int64_t settled = prompt_count + std::max<int64_t>(std::ssize(generated_) - 1, 0);
+  if (settled < sequence_.state->token_count())
+    FATHOM_TRY(sequence_.state->truncate(settled));
+  for (int64_t i = std::ssize(sequence_.keys); i < sequence_.state->token_count(); ++i)
+    sequence_.keys.push_back({generated_[static_cast<size_t>(i - prompt_count)], -1, {}});
+  return Status::ok();
+}
+
+Status Generation::keep_sequence() {
+  drafts_.finish();
+  if (sequence_.state->token_count() >= std::ssize(inputs_)) FATHOM_TRY(settle());
+  memory_.cache.put(std::move(sequence_));
+  return Status::ok();
 }
 
 }  // namespace fathom

@@ -9,6 +9,7 @@
 
 #include "engine/answer.h"
 #include "engine/answer_text.h"
+#include "engine/drafts.h"
 #include "engine/loaded_model.h"
 #include "engine/prefix_cache.h"
 
@@ -26,11 +27,17 @@ struct StopSignals {
   CancelFlag must_stop{false};
 };
 
+// What answers leave behind for those after them. Engine thread only.
+struct GenerationMemory {
+  PrefixCache cache;
+  StepCosts step_costs;  // ms, corrected by each answer; empty: not measured
+};
+
 class Generation {
  public:
   // All references outlive it. `on_step` is called after each forward (the engine's pulse).
   Generation(const LoadedModel& loaded, const AnswerRequest& request, AnswerSink& sink,
-             const StopSignals& signals, PrefixCache& cache, GenerationLimits limits,
+             const StopSignals& signals, GenerationMemory& memory, GenerationLimits limits,
              std::function<void()> on_step);
 
   // The finished answer, or why there is none. Deltas went to the sink; the end did not yet.
@@ -42,15 +49,21 @@ class Generation {
   Status prefill();
   Result<FinishReason> decode();
   Status forward(std::span<const InputToken> tokens);
+  Result<SampledToken> next_token();
+  std::optional<FinishReason> take(const SampledToken& token);
+  Status step();
+  Status settle();
   bool ends_turn(TokenId token) const;
+  SamplingContext sampling_context() const;
+  void hold_back_end_of_turn(std::span<float> logits) const;
   void send(AnswerDelta delta);
-  void keep_sequence();
+  Status keep_sequence();
 
   const LoadedModel& loaded_;
   const AnswerRequest& request_;
   AnswerSink& sink_;
   const StopSignals& signals_;
-  PrefixCache& cache_;
+  GenerationMemory& memory_;
   const GenerationLimits limits_;
   const std::function<void()> on_step_;
 
@@ -58,9 +71,12 @@ class Generation {
   std::vector<InputToken> inputs_;  // the prompt, pictures expanded
   std::vector<PositionKey> keys_;   // of inputs_
   CachedSequence sequence_;
-  std::vector<float> logits_;  // [V] of the last position, after a forward that wanted them
+  std::vector<float> logits_;  // [rows, V] of the last forward: a row for each place to be drawn
   AnswerText text_;
   std::vector<TokenId> generated_;
+  int64_t answer_tokens_max_ = 0;
+  Sampler sampler_;
+  Drafts drafts_;
   AnswerSummary summary_;
   std::chrono::steady_clock::time_point decode_start_;
 };

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +26,11 @@ struct ModelInfo {
   TokenId eos_token = 0;
   TokenId image_token = -1;  // placeholder id of a picture position; -1 without vision
   bool has_vision = false;
+  int64_t draft_tokens_max = 0;  // drafts of one pass (DSpark block size); 0: no drafter
+  // What a step of 1 + i rows reads of the weights, and a draft pass, when every row is routed on
+  // its own: what they cost where reading weights is what takes the time. [1 + draft_tokens_max]
+  std::vector<double> step_bytes = {};
+  double draft_bytes = 0;
 };
 
 // State of one sequence (spec §8.1). Made by LanguageModel::new_sequence, owned by an engine
@@ -34,6 +41,12 @@ class SequenceState {
   virtual ~SequenceState() = default;
   virtual int64_t token_count() const = 0;  // positions held; the next row has this position
   virtual int64_t bytes() const = 0;        // memory held now
+  // Forgets the positions from `token_count` on: everything is, bit for bit, as if they had never
+  // been run. For drafts that were rejected: at most ModelInfo::draft_tokens_max positions, all of
+  // the last forward; kInvalidArgument beyond. A model without a drafter need not have it.
+  virtual Status truncate(int64_t /*token_count*/) {
+    return error(Code::kUnsupported, "positions of this model can't be taken back");
+  }
 };
 
 // One input position. `embedding` null: embed `token`. Otherwise a picture position: D floats, and
@@ -61,6 +74,14 @@ struct PictureTokens {
   std::vector<float> embeddings;  // [count, D]
 };
 
+// One place of a chain of drafts, as the drafter offers it.
+struct DraftOffer {
+  std::span<float> logits;  // [V], may be changed
+  float confidence = 0;     // 0..1, that the token drafted here is accepted if those before it are
+};
+// The token drafted there; none: the chain ends before it.
+using DraftChoice = std::function<std::optional<TokenId>(const DraftOffer&)>;
+
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
@@ -74,6 +95,15 @@ class LanguageModel {
   // error. Called from the engine thread only.
   virtual Status forward(std::span<const SequenceRows> sequences, const CancelFlag* cancel,
                          std::vector<float>* logits) = 0;
+
+  // One draft pass (spec §7.3): guesses of the tokens behind `next`, the token of position
+  // state.token_count(), which has not been run yet. Asks `choose` for one place after another, at
+  // most draft_tokens_max times. Changes nothing that forward computes. kUnsupported without a
+  // drafter; otherwise errors and thread as of forward.
+  virtual Status draft(SequenceState& /*state*/, TokenId /*next*/, const DraftChoice& /*choose*/,
+                       const CancelFlag* /*cancel*/) {
+    return error(Code::kUnsupported, "this model has no drafter");
+  }
 
   // Span tokens of a picture of this size, or why it cannot be used (spec §6.1). Cheap, any thread.
   virtual Result<int64_t> picture_token_count(int64_t width, int64_t height) const = 0;

@@ -30,6 +30,7 @@ Answer simulate(const StepCosts& costs, int tokens_min, double confidence, IsAcc
     while (step.accepted < step.verified &&
            is_accepted(static_cast<int>(run.tokens) + static_cast<int>(step.accepted)))
       ++step.accepted;
+    step.judged = std::min(step.verified, step.accepted + 1);
     step.step_cost = costs.step[static_cast<size_t>(step.verified)];
     step.draft_cost = step.drafted ? costs.draft : 0;
     planner.record(step);
@@ -93,6 +94,7 @@ TEST(DraftPlanner, WithoutTheClockDecisionsAreOfTheTokensAlone) {
       ++step.verified;
     }
     step.accepted = std::min<int64_t>(step.verified, i % 3);
+    step.judged = std::min(step.verified, step.accepted + 1);
     step.step_cost = 1;
     a.record(step);
     step.step_cost = 1000;

@@ -16,11 +16,13 @@ using fathom::testing::FakeScript;
 using fathom::testing::RecordingSink;
 using Clock = std::chrono::steady_clock;
 
-class EngineTest : public ::testing::Test {
+// Everything holds without a drafter and with one, whose guesses are right two times in three.
+class EngineTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void start(EngineOptions options = {}, int64_t context_tokens = 4096) {
-    Fake fake = fathom::testing::make_fake(context_tokens);
+    Fake fake = fathom::testing::make_fake(context_tokens, true, GetParam());
     script_ = fake.script;
+    script_->drafts_well = [](int64_t position) { return position % 3 != 0; };
     engine_ = std::make_unique<Engine>(std::move(fake.loaded), options);
   }
 
@@ -58,7 +60,7 @@ class EngineTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-TEST_F(EngineTest, AnswersAndCounts) {
+TEST_P(EngineTest, AnswersAndCounts) {
   start();
   const AnswerRequest question = request("hi");
   const auto sink = answer(question);
@@ -71,7 +73,7 @@ TEST_F(EngineTest, AnswersAndCounts) {
   EXPECT_EQ(summary->usage.cached_tokens, 0);
 }
 
-TEST_F(EngineTest, SplitsReasoningFromContent) {
+TEST_P(EngineTest, SplitsReasoningFromContent) {
   start();
   const auto sink = answer(request("hi", true));
   const auto summary = sink->wait();
@@ -81,7 +83,7 @@ TEST_F(EngineTest, SplitsReasoningFromContent) {
   EXPECT_EQ(summary->usage.reasoning_tokens, 23) << "22 letters and the closing mark";
 }
 
-TEST_F(EngineTest, StopsAtTheLimitInTheMiddleOfACharacter) {
+TEST_P(EngineTest, StopsAtTheLimitInTheMiddleOfACharacter) {
   start();
   script_->answer_of = [](const std::string&) { return "ab\xF0\x9F\xA6\x80"; };
   AnswerRequest question = request("crab");
@@ -94,7 +96,7 @@ TEST_F(EngineTest, StopsAtTheLimitInTheMiddleOfACharacter) {
   EXPECT_EQ(sink->content(), "ab\xEF\xBF\xBD") << "the cut character shows as U+FFFD";
 }
 
-TEST_F(EngineTest, FindsStopStringsAcrossTokens) {
+TEST_P(EngineTest, FindsStopStringsAcrossTokens) {
   start();
   script_->answer_of = [](const std::string&) { return "go on STOP never seen"; };
   AnswerRequest question = request("x");
@@ -107,7 +109,7 @@ TEST_F(EngineTest, FindsStopStringsAcrossTokens) {
   EXPECT_EQ(summary->stop_string, "n STO");
 }
 
-TEST_F(EngineTest, StopStringsDoNotCutReasoning) {
+TEST_P(EngineTest, StopStringsDoNotCutReasoning) {
   start();
   AnswerRequest question = request("hi", true);
   question.stop_strings = {"user", "said:"};
@@ -117,7 +119,7 @@ TEST_F(EngineTest, StopStringsDoNotCutReasoning) {
   EXPECT_EQ(sink->content(), "You ");
 }
 
-TEST_F(EngineTest, LogprobBytesJoinToTheText) {
+TEST_P(EngineTest, LogprobBytesJoinToTheText) {
   start();
   script_->answer_of = [](const std::string&) { return "the \xF0\x9F\xA6\x80 STOP x"; };
   AnswerRequest question = request("x", true);
@@ -138,7 +140,7 @@ TEST_F(EngineTest, LogprobBytesJoinToTheText) {
   EXPECT_EQ(joined, sink->content());
 }
 
-TEST_F(EngineTest, SameSeedSameAnswer) {
+TEST_P(EngineTest, SameSeedSameAnswer) {
   start();
   script_->is_flat = true;
   AnswerRequest question = request("x");
@@ -153,7 +155,7 @@ TEST_F(EngineTest, SameSeedSameAnswer) {
   EXPECT_NE(one->content(), other->content());
 }
 
-TEST_F(EngineTest, ChunksDoNotChangeTheAnswer) {
+TEST_P(EngineTest, ChunksDoNotChangeTheAnswer) {
   for (int64_t chunk : {1, 7, 512}) {
     start({.prefill_chunk_tokens = chunk});
     const auto sink = answer(request("hello there"));
@@ -162,7 +164,7 @@ TEST_F(EngineTest, ChunksDoNotChangeTheAnswer) {
   }
 }
 
-TEST_F(EngineTest, AFullContextEndsTheAnswer) {
+TEST_P(EngineTest, AFullContextEndsTheAnswer) {
   start({}, 64);
   script_->never_ends = true;
   AnswerRequest question = request("x");
@@ -174,7 +176,7 @@ TEST_F(EngineTest, AFullContextEndsTheAnswer) {
   EXPECT_EQ(summary->usage.completion_tokens, 64 - prompt_count);
 }
 
-TEST_F(EngineTest, AFaultEndsOneRequestAndNotTheEngine) {
+TEST_P(EngineTest, AFaultEndsOneRequestAndNotTheEngine) {
   start();
   script_->fails_at = 3;
   const auto failed = answer(request("x"));
@@ -187,7 +189,7 @@ TEST_F(EngineTest, AFaultEndsOneRequestAndNotTheEngine) {
   EXPECT_TRUE(answer(request("x"))->wait().is_ok());
 }
 
-TEST_F(EngineTest, TheQueueIsBounded) {
+TEST_P(EngineTest, TheQueueIsBounded) {
   start({.queue_max = 2});
   script_->never_ends = true;
   script_->forward_ms = 5;
@@ -206,7 +208,7 @@ TEST_F(EngineTest, TheQueueIsBounded) {
   EXPECT_TRUE(engine_->reserve().is_ok());
 }
 
-TEST_F(EngineTest, APlaceIsFreeAgainWhenNotUsed) {
+TEST_P(EngineTest, APlaceIsFreeAgainWhenNotUsed) {
   start({.queue_max = 0});
   {
     auto place = engine_->reserve();
@@ -216,7 +218,7 @@ TEST_F(EngineTest, APlaceIsFreeAgainWhenNotUsed) {
   EXPECT_TRUE(engine_->reserve().is_ok());
 }
 
-TEST_F(EngineTest, CancelFreesAWaitingRequestAtOnce) {
+TEST_P(EngineTest, CancelFreesAWaitingRequestAtOnce) {
   start();
   script_->never_ends = true;
   script_->forward_ms = 5;
@@ -231,7 +233,7 @@ TEST_F(EngineTest, CancelFreesAWaitingRequestAtOnce) {
   EXPECT_EQ(first->wait().status().code(), Code::kCancelled);
 }
 
-TEST_F(EngineTest, CancelEndsPrefillAndTheRetryGoesOnFromThere) {
+TEST_P(EngineTest, CancelEndsPrefillAndTheRetryGoesOnFromThere) {
   start({.prefill_chunk_tokens = 16});
   script_->forward_ms = 50;
   const AnswerRequest question = request(std::string(400, 'x'));
@@ -248,7 +250,7 @@ TEST_F(EngineTest, CancelEndsPrefillAndTheRetryGoesOnFromThere) {
   EXPECT_GE(summary->usage.cached_tokens, 16);
 }
 
-TEST_F(EngineTest, CancelBreaksALongStepOff) {
+TEST_P(EngineTest, CancelBreaksALongStepOff) {
   start();
   script_->forward_ms = 60'000;
   const auto sink = std::make_shared<RecordingSink>();
@@ -260,7 +262,7 @@ TEST_F(EngineTest, CancelBreaksALongStepOff) {
   EXPECT_EQ(script_->sequences_alive, 0) << "a broken-off state is not kept";
 }
 
-TEST_F(EngineTest, TheNextTurnReusesTheState) {
+TEST_P(EngineTest, TheNextTurnReusesTheState) {
   start();
   const AnswerRequest first = request("hello");
   ASSERT_TRUE(answer(first)->wait().is_ok());
@@ -281,7 +283,7 @@ TEST_F(EngineTest, TheNextTurnReusesTheState) {
   EXPECT_EQ(answer(second)->wait()->usage.cached_tokens, 0);
 }
 
-TEST_F(EngineTest, AnotherPictureInTheSamePlaceIsNotReused) {
+TEST_P(EngineTest, AnotherPictureInTheSamePlaceIsNotReused) {
   start();
   AnswerRequest question = request("look");
   const TokenId image = engine_->loaded().markers.image;
@@ -301,7 +303,7 @@ TEST_F(EngineTest, AnotherPictureInTheSamePlaceIsNotReused) {
   EXPECT_EQ(answer(changed)->wait()->usage.cached_tokens, 0);
 }
 
-TEST_F(EngineTest, ASmallerStateServesWhenTheWholeContextDoesNotFit) {
+TEST_P(EngineTest, ASmallerStateServesWhenTheWholeContextDoesNotFit) {
   start();
   script_->sequence_tokens_max = 100;
   AnswerRequest question = request("x");
@@ -311,7 +313,7 @@ TEST_F(EngineTest, ASmallerStateServesWhenTheWholeContextDoesNotFit) {
   EXPECT_EQ(answer(question)->wait().status().code(), Code::kResourceExhausted);
 }
 
-TEST_F(EngineTest, ARequestThatWaitsTooLongEnds) {
+TEST_P(EngineTest, ARequestThatWaitsTooLongEnds) {
   start({.queue_timeout = 200ms});
   script_->never_ends = true;
   script_->forward_ms = 5;
@@ -323,7 +325,7 @@ TEST_F(EngineTest, ARequestThatWaitsTooLongEnds) {
   EXPECT_EQ(first->wait().status().code(), Code::kCancelled);
 }
 
-TEST_F(EngineTest, DrainingRefusesNewAndFinishesOld) {
+TEST_P(EngineTest, DrainingRefusesNewAndFinishesOld) {
   start();
   script_->forward_ms = 2;
   const auto sink = answer(request("x"));
@@ -334,7 +336,7 @@ TEST_F(EngineTest, DrainingRefusesNewAndFinishesOld) {
   EXPECT_TRUE(sink->wait().is_ok());
 }
 
-TEST_F(EngineTest, SaysWhenNothingMoves) {
+TEST_P(EngineTest, SaysWhenNothingMoves) {
   start({.stall_after = 100ms});
   script_->forward_ms = 60'000;
   const auto sink = std::make_shared<RecordingSink>();
@@ -346,7 +348,7 @@ TEST_F(EngineTest, SaysWhenNothingMoves) {
   EXPECT_FALSE(engine_->status().is_stalled);
 }
 
-TEST_F(EngineTest, DestructionEndsEveryRequest) {
+TEST_P(EngineTest, DestructionEndsEveryRequest) {
   start();
   script_->never_ends = true;
   script_->forward_ms = 60'000;
@@ -356,6 +358,9 @@ TEST_F(EngineTest, DestructionEndsEveryRequest) {
   EXPECT_EQ(second->wait().status().code(), Code::kCancelled);
   EXPECT_EQ(script_->sequences_alive, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Drafts, EngineTest, ::testing::Values(0, 5),
+                         [](const auto& info) { return info.param == 0 ? "None" : "Five"; });
 
 }  // namespace
 }  // namespace fathom

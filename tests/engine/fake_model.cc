@@ -36,15 +36,24 @@ struct FakeState : SequenceState {
   ~FakeState() override { --script->sequences_alive; }
   int64_t token_count() const override { return static_cast<int64_t>(history.size()); }
   int64_t bytes() const override { return token_count() * 4; }
+  Status truncate(int64_t token_count) override {
+    if (token_count < token_count_before || token_count > this->token_count())
+      return error(Code::kInvalidArgument, "positions {} to {} can be taken back, not {}",
+                   token_count_before, this->token_count(), token_count);
+    history.resize(static_cast<size_t>(token_count));
+    return Status::ok();
+  }
 
   std::shared_ptr<FakeScript> script;
   std::vector<TokenId> history;
+  int64_t token_count_before = 0;  // the last forward
 };
 
 class FakeModel : public LanguageModel {
  public:
   FakeModel(std::shared_ptr<FakeScript> script, const text::Tokenizer* tokenizer,
-            text::MarkerIds markers, int64_t context_tokens, bool has_vision)
+            text::MarkerIds markers, int64_t context_tokens, bool has_vision,
+            int64_t draft_tokens)
       : script_(std::move(script)), tokenizer_(tokenizer), markers_(markers) {
     info_.architecture = "fake";
     info_.vocab_count = tokenizer->vocab_count();
@@ -54,6 +63,10 @@ class FakeModel : public LanguageModel {
     info_.eos_token = markers.eos;
     info_.image_token = markers.image;
     info_.has_vision = has_vision;
+    info_.draft_tokens_max = draft_tokens;
+    for (int64_t i = 0; i <= draft_tokens; ++i)
+      info_.step_bytes.push_back(1 + 0.1 * static_cast<double>(i));
+    info_.draft_bytes = 0.2;
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -73,6 +86,7 @@ class FakeModel : public LanguageModel {
       script_->rows_count += count;
       FATHOM_TRY(pause(script_->forward_ms * 1000 + script_->row_us * count, cancel));
       auto& state = static_cast<FakeState&>(*rows.state);
+      state.token_count_before = state.token_count();
       for (const InputToken& input : rows.tokens) {
         const int64_t position = state.token_count();
         if (position == script_->fails_at)
@@ -80,6 +94,27 @@ class FakeModel : public LanguageModel {
         state.history.push_back(input.token);
         if (position >= rows.logits_from) add_logits(state.history, position, logits);
       }
+    }
+    return Status::ok();
+  }
+
+  Status draft(SequenceState& state, TokenId next, const DraftChoice& choose,
+               const CancelFlag* cancel) override {
+    ++script_->draft_count;
+    if (state.token_count() == script_->draft_fails_at)
+      return error(Code::kInternal, "mtp.0 attention: a value is not finite");
+    FATHOM_TRY(pause(script_->row_us, cancel));
+    std::vector<TokenId> history = static_cast<FakeState&>(state).history;
+    history.push_back(next);
+    for (int64_t i = 0; i < info_.draft_tokens_max; ++i) {
+      const auto position = static_cast<int64_t>(history.size()) - 1;
+      std::vector<float> logits;
+      add_logits(history, position, &logits);
+      const bool is_good = script_->drafts_well(position + 1);
+      if (!is_good) logits['#'] += 100;
+      const auto token = choose({logits, is_good ? 0.9f : 0.6f});
+      if (!token) break;
+      history.push_back(*token);
     }
     return Status::ok();
   }
@@ -201,7 +236,7 @@ std::unique_ptr<text::Tokenizer> make_fake_tokenizer() {
   return std::move(*tokenizer);
 }
 
-Fake make_fake(int64_t context_tokens, bool has_vision) {
+Fake make_fake(int64_t context_tokens, bool has_vision, int64_t draft_tokens) {
   Fake fake;
   fake.script = std::make_shared<FakeScript>();
   LoadedModel& loaded = fake.loaded;
@@ -212,7 +247,7 @@ Fake make_fake(int64_t context_tokens, bool has_vision) {
   FATHOM_CHECK(markers.is_ok(), "{}", markers.status().message());
   loaded.markers = *markers;
   loaded.model = std::make_unique<FakeModel>(fake.script, loaded.tokenizer.get(), loaded.markers,
-                                             context_tokens, has_vision);
+                                             context_tokens, has_vision, draft_tokens);
   return fake;
 }
 

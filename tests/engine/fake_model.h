@@ -32,9 +32,14 @@ struct FakeScript {
   std::atomic<int64_t> nan_at{-1};          // position whose logits hold a NaN
   int64_t sequence_tokens_max = INT64_MAX;  // new_sequence fails above
 
+  // Whether the drafter guesses the token of a position right.
+  std::function<bool(int64_t position)> drafts_well = [](int64_t) { return true; };
+  std::atomic<int64_t> draft_fails_at{-1};  // token count at which draft fails with kInternal
+
   // What happened.
   std::atomic<int64_t> forward_count{0};
   std::atomic<int64_t> rows_count{0};
+  std::atomic<int64_t> draft_count{0};
   std::atomic<int64_t> sequences_alive{0};
 };
 
@@ -46,6 +51,7 @@ struct Fake {
   LoadedModel loaded;
 };
 
-Fake make_fake(int64_t context_tokens = 4096, bool has_vision = true);
+// `draft_tokens` > 0: with a drafter of that block.
+Fake make_fake(int64_t context_tokens = 4096, bool has_vision = true, int64_t draft_tokens = 0);
 
 }  // namespace fathom::testing
