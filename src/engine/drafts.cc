@@ -24,7 +24,7 @@ bool Drafts::begins_chain(int64_t room) {
 std::optional<TokenId> Drafts::choose(const DraftOffer& offer, int64_t room,
                                       const SamplingContext& context) {
   const auto count = std::ssize(drafts_);
-  if (count == room) return std::nullopt;
+  if (count == std::min(room, std::ssize(tallies_))) return std::nullopt;
   const bool is_taken = wish_.count == DraftWish::kAuto ? planner_->takes_draft(offer.confidence)
                                                         : count < wish_.count;
   if (!is_taken) return std::nullopt;

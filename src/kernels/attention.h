@@ -16,12 +16,13 @@ struct RowRange {
   int64_t count = 0;
 };
 
-//   q               [T, H·Hd]  f32       rotated queries
-//   window          [., Hd]              rows of this layer's window buffer
-//   window_range    [T]                  rows of `window` that query t sees, oldest first; may be
-//   empty selected        [., Hd]              compressed rows selected_index  [T, K]     i32 rows
-//   of `selected`, -1 ends the list; data null: none sink            [H]        f32       not
-//   scaled, has no value y               [T, H·Hd]  f32  out
+//   q [T, H·Hd] f32, rotated queries
+//   window [., Hd], rows of this layer's window buffer
+//   window_range [T], rows of `window` that query t sees, oldest first; may be empty
+//   selected [., Hd], compressed rows
+//   selected_index [T, K] i32, rows of `selected`, -1 ends the list; data null: none
+//   sink [H] f32, not scaled, has no value
+//   y [T, H·Hd] f32, out
 //
 //   z_e = scale · (q_h · row_e);  m = max(-1e30, max_e z_e);  p_e = exp(z_e - m), not rounded
 //   y_h = (Σ_e p_e · row_e) / (Σ_e p_e + exp(sink_h - m));  a query without rows gives 0

@@ -102,10 +102,11 @@ void compare_state(GoldenCase& golden, const v41::TextConfig& config, v41::State
       tally->add(got, want.floats, want.cols, want.dtype, want.name);
     };
   };
-  const auto pending = [](const std::vector<float>& values, int64_t count) {
-    return [&values, count](const GoldenTensor& want, Tally* tally) {
-      const auto size = std::min(values.size(), static_cast<size_t>(count * want.cols));
-      tally->add(std::span(values).first(size), want.floats, want.cols, want.dtype, want.name);
+  const auto newest = [](const v41::GroupTail& tail, int64_t count) {
+    return [&tail, count](const GoldenTensor& want, Tally* tally) {
+      const MatrixView<const float> rows = tail.newest(count);
+      tally->add({rows.data, static_cast<size_t>(rows.rows * rows.cols)}, want.floats, want.cols,
+                 want.dtype, want.name);
     };
   };
   for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
@@ -124,8 +125,9 @@ void compare_state(GoldenCase& golden, const v41::TextConfig& config, v41::State
     const v41::SourceState& source = state.source(l);
     add(place + "compressed_kv", rows_of(source.compressed_kv));
     add(place + "index_k", rows_of(source.index_k));
-    add(place + "pending_k", pending(source.pending.k, source.pending.count));
-    add(place + "pending_g", pending(source.pending.g, source.pending.count));
+    const int64_t pending = state.token_count() % source.ratio;
+    add(place + "pending_k", newest(source.k, pending));
+    add(place + "pending_g", newest(source.g, pending));
   }
 }
 

@@ -33,10 +33,15 @@ class CacheRows {
   // Keeps the newest `keep` rows, moved to the front.
   void drop_oldest(int64_t keep);
 
-  // Row r as f32, for checks and taps.
+  // Keeps the oldest `count` rows; count <= count().
+  void truncate(int64_t count);
+
+  // Row r as f32, for checks and taps; and what a tap put in its place.
   void read(int64_t row, std::span<float> out) const;
+  void write(int64_t row, std::span<const float> values);
 
  private:
+  void store(int64_t row, MatrixView<const float> rows);
   int64_t row_bytes() const { return cols_ * dtype_bytes(dtype_); }
 
   DType dtype_ = DType::kF32;
@@ -65,10 +70,17 @@ class WindowRows {
   // before it were not needed by anyone (spec §3.11) and what is held is forgotten.
   void append(int64_t position, MatrixView<const float> rows);
 
+  // Forgets the rows of positions from `end_position` on, if there are any. What is held of before
+  // the last append serves the queries that it served then.
+  void truncate(int64_t end_position);
+
   // Rows of view() that the query at `position` sees. They must be held.
   kernels::RowRange range(int64_t position) const;
+  // Rows of positions first ... end - 1.
+  kernels::RowRange range(int64_t first, int64_t end) const;
 
   void read(int64_t position, std::span<float> out) const;
+  void write(int64_t position, std::span<const float> values);
 
  private:
   int64_t window_ = 0;

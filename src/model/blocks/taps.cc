@@ -6,10 +6,6 @@
 namespace fathom {
 namespace {
 
-std::string layer_name(int32_t layer, std::string_view name) {
-  return fmt::format("layers.{}.{}", layer, name);
-}
-
 // Says where the first non-finite value stands.
 Status not_finite(const std::string& name, MatrixView<const float> values) {
   for (int64_t r = 0; r < values.rows; ++r)
@@ -33,15 +29,20 @@ bool all_finite(MatrixView<const float> values) {
   return (carried & 0x80000000U) == 0;
 }
 
+std::string Taps::place(int32_t layer) const {
+  return layer < layer_count_ ? fmt::format("layers.{}.", layer)
+                              : fmt::format("mtp.{}.", layer - layer_count_);
+}
+
 Status Taps::pass(int32_t layer, std::string_view name, MatrixView<float> values) const {
   if (observer_ == nullptr && all_finite(values)) return Status::ok();
-  return pass(layer_name(layer, name), values);
+  return pass(fmt::format("{}{}", place(layer), name), values);
 }
 
 Status Taps::pass(int32_t layer, std::string_view site, std::string_view name,
                   MatrixView<float> values) const {
   if (observer_ == nullptr && all_finite(values)) return Status::ok();
-  return pass(fmt::format("layers.{}.{}.{}", layer, site, name), values);
+  return pass(fmt::format("{}{}.{}", place(layer), site, name), values);
 }
 
 Status Taps::pass(std::string_view name, MatrixView<float> values) const {
@@ -51,11 +52,15 @@ Status Taps::pass(std::string_view name, MatrixView<float> values) const {
 }
 
 void Taps::show(int32_t layer, std::string_view name, MatrixView<float> values) const {
-  if (observer_ != nullptr) observer_->tap(layer_name(layer, name), values);
+  if (observer_ != nullptr) observer_->tap(fmt::format("{}{}", place(layer), name), values);
 }
 
 void Taps::show(int32_t layer, std::string_view name, MatrixView<int32_t> values) const {
-  if (observer_ != nullptr) observer_->tap(layer_name(layer, name), values);
+  if (observer_ != nullptr) observer_->tap(fmt::format("{}{}", place(layer), name), values);
+}
+
+void Taps::show(std::string_view name, MatrixView<int32_t> values) const {
+  if (observer_ != nullptr) observer_->tap(std::string(name), values);
 }
 
 }  // namespace fathom

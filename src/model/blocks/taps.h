@@ -14,7 +14,9 @@ namespace fathom {
 
 class Taps {
  public:
-  explicit Taps(Observer* observer) : observer_(observer) {}
+  // Layers from `layer_count` on are DSpark stages: "mtp.0" and so on.
+  explicit Taps(Observer* observer, int32_t layer_count = 0)
+      : observer_(observer), layer_count_(layer_count) {}
 
   bool has_observer() const { return observer_ != nullptr; }
 
@@ -28,9 +30,13 @@ class Taps {
   // For tensors that may hold −inf (scores) or are integers: shown, not checked.
   void show(int32_t layer, std::string_view name, MatrixView<float> values) const;
   void show(int32_t layer, std::string_view name, MatrixView<int32_t> values) const;
+  void show(std::string_view name, MatrixView<int32_t> values) const;
 
  private:
+  std::string place(int32_t layer) const;
+
   Observer* observer_;  // null: nobody looks
+  int32_t layer_count_;
 };
 
 // Whether all values are finite; one pass over them.

@@ -18,6 +18,14 @@ MatrixView<const float> rope_table(const Pass& pass, int32_t layer, const Step& 
   return pass.role(layer).ratio == 0 ? step.rope_main : step.rope_compressed;
 }
 
+// Window rows that query i of a segment sees (§3.4; in a draft block §7.3).
+kernels::RowRange seen_rows(const Pass& pass, const Segment& segment, const WindowRows& window,
+                            int64_t i) {
+  if (!segment.is_draft_block) return window.range(segment.position + i);
+  const int64_t first = segment.position - pass.config.sliding_window;
+  return window.range(std::max<int64_t>(0, first), segment.position + segment.count);
+}
+
 // o [n, H·Hd]: each query over its window and its selected groups (§3.12).
 void attend_core(const Pass& pass, int32_t layer, MatrixView<const float> q, Step& step,
                  MatrixView<float> o) {
@@ -28,7 +36,7 @@ void attend_core(const Pass& pass, int32_t layer, MatrixView<const float> q, Ste
     const WindowRows& window = segment.state->window(layer);
     ranges.clear();
     for (int64_t i = 0; i < segment.count; ++i)
-      ranges.push_back(window.range(segment.position + i));
+      ranges.push_back(seen_rows(pass, segment, window, i));
     kernels::AttentionArgs args;
     args.q = q.rows_from(segment.row, segment.count);
     args.head_dim = config.head_dim;
@@ -76,16 +84,20 @@ void project_groups(const Pass& pass, const WeightView& wo_a, MatrixView<const f
 
 }  // namespace
 
-Status remember(const Pass& pass, int32_t layer, MatrixView<const float> x, Step& step) {
+void window_latents(const Pass& pass, int32_t layer, MatrixView<const float> x,
+                    MatrixView<const float> table, MatrixView<float> kv) {
   const AttentionWeights& weights = pass.layer(layer).attn;
-  const TextConfig& config = pass.config;
+  pass.ops.quantised_linear(x, weights.wkv, kv);
+  pass.ops.rms_norm(kv, weights.kv_norm, pass.config.rms_norm_eps, kv);
+  pass.ops.rope(kv, pass.config.head_dim, table);
+  pass.ops.quantise_cache(kernels::Quantiser::kFp8Block32, kv);
+}
+
+Status remember(const Pass& pass, int32_t layer, MatrixView<const float> x, Step& step) {
   {
     kernels::Scratch scratch(pass.workspace());
-    const auto kv = take_rows(scratch, x.rows, config.head_dim);
-    pass.ops.quantised_linear(x, weights.wkv, kv);
-    pass.ops.rms_norm(kv, weights.kv_norm, config.rms_norm_eps, kv);
-    pass.ops.rope(kv, config.head_dim, rope_table(pass, layer, step));
-    pass.ops.quantise_cache(kernels::Quantiser::kFp8Block32, kv);
+    const auto kv = take_rows(scratch, x.rows, pass.config.head_dim);
+    window_latents(pass, layer, x, rope_table(pass, layer, step), kv);
     FATHOM_TRY(pass.taps.pass(layer, "window_kv", kv));
     for (Segment& segment : step.segments())
       segment.state->window(layer).append(segment.position,

@@ -12,6 +12,10 @@ namespace fathom::v41 {
 // each sequence. x [n, D]: the normed input of every row that is left in the step.
 Status remember(const Pass& pass, int32_t layer, MatrixView<const float> x, Step& step);
 
+// kv [n, Hd] = the window rows that x [n, D] leaves behind (§3.2), rotated by `table` [n, R].
+void window_latents(const Pass& pass, int32_t layer, MatrixView<const float> x,
+                    MatrixView<const float> table, MatrixView<float> kv);
+
 // out [n, D] = the attention sublayer of x [n, D]. The rows have been remembered.
 Status attend(const Pass& pass, int32_t layer, MatrixView<const float> x, Step& step,
               MatrixView<float> out);

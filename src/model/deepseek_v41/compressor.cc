@@ -29,21 +29,12 @@ Groups plan_groups(const Pass& pass, int64_t ratio, Step& step, kernels::Scratch
   return groups;
 }
 
-// Copies pending and new rows of a segment to `to` as far as they fill groups; the rest waits.
-void gather_groups(MatrixView<const float> rows, int64_t pending_count, int64_t group_rows,
-                   std::vector<float>* pending, float* to) {
-  const int64_t width = rows.cols;
-  std::vector<float> waiting;
-  for (int64_t i = 0; i < pending_count + rows.rows; ++i) {
-    const float* from =
-        i < pending_count ? pending->data() + i * width : rows.row(i - pending_count).data();
-    if (i < group_rows)
-      std::copy_n(from, width, to + i * width);
-    else
-      waiting.insert(waiting.end(), from, from + width);
-  }
-  waiting.resize(pending->size());
-  *pending = std::move(waiting);
+// The rows that fill groups, first those that waited for it, to `to`.
+void gather_groups(MatrixView<const float> waiting, MatrixView<const float> rows,
+                   int64_t group_rows, float* to) {
+  if (group_rows == 0) return;
+  for (int64_t r = 0; r < waiting.rows; ++r) to = std::ranges::copy(waiting.row(r), to).out;
+  for (int64_t r = 0; r < group_rows - waiting.rows; ++r) to = std::ranges::copy(rows.row(r), to).out;
 }
 
 // Ratio above 1: softmax pooling of k by g over each group (§3.5), in f32 until the norm.
@@ -61,13 +52,15 @@ void pool(const Pass& pass, int32_t layer, MatrixView<const float> x, Step& step
   int64_t at = 0;
   for (size_t i = 0; i < groups->counts.size(); ++i) {
     const Segment& segment = step.segments()[i];
-    PendingGroup& pending = segment.state->source(layer).pending;
+    SourceState& source = segment.state->source(layer);
+    const int64_t waiting = segment.position % ratio;
     const int64_t group_rows = groups->counts[i] * ratio;
-    gather_groups(k.rows_from(segment.row, segment.count), pending.count, group_rows, &pending.k,
-                  full_k.data + at * width);
-    gather_groups(g.rows_from(segment.row, segment.count), pending.count, group_rows, &pending.g,
-                  full_g.data + at * width);
-    pending.count += segment.count - group_rows;
+    const auto new_k = k.rows_from(segment.row, segment.count);
+    const auto new_g = g.rows_from(segment.row, segment.count);
+    gather_groups(source.k.newest(waiting), new_k, group_rows, full_k.data + at * width);
+    gather_groups(source.g.newest(waiting), new_g, group_rows, full_g.data + at * width);
+    source.k.append(new_k);
+    source.g.append(new_g);
     at += group_rows;
   }
   if (groups->latent.rows == 0) return;

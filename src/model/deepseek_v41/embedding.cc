@@ -52,27 +52,4 @@ Status head(const Pass& pass, Step& step, std::span<const MatrixView<float>> log
   return Status::ok();
 }
 
-void take_main_hidden(const Pass& pass, int32_t layer, Step& step) {
-  const std::vector<int32_t>& targets = pass.config.dspark_target_layer_ids;
-  const auto target = std::find(targets.begin(), targets.end(), layer);
-  if (!pass.taps.has_observer() || target == targets.end()) return;
-  const int64_t width = pass.config.hidden_size;
-  const int64_t all = width * static_cast<int64_t>(targets.size());
-  step.main_hidden.resize(static_cast<size_t>(step.count() * all));
-  kernels::hc_mean(pass.ops.context(),
-                   {.x = step.streams,
-                    .y = {step.main_hidden.data() + (target - targets.begin()) * width,
-                          step.count(), width, all},
-                    .round_bf16 = pass.ops.rounds()});
-}
-
-Status show_main_hidden(const Pass& pass, Step& step) {
-  if (step.main_hidden.empty()) return Status::ok();
-  const int64_t width =
-      pass.config.hidden_size * static_cast<int64_t>(pass.config.dspark_target_layer_ids.size());
-  return pass.taps.pass(
-      "main_hidden",
-      {step.main_hidden.data(), static_cast<int64_t>(step.main_hidden.size()) / width, width});
-}
-
 }  // namespace fathom::v41

@@ -16,9 +16,4 @@ Status embed(const Pass& pass, Step& step);
 // ([rows wanted, V], f32 in every policy).
 Status head(const Pass& pass, Step& step, std::span<const MatrixView<float>> logits);
 
-// What the DSpark drafter is conditioned on (§7.2): the mean of the streams that enter each target
-// layer. Made for observers only, as long as nothing drafts.
-void take_main_hidden(const Pass& pass, int32_t layer, Step& step);
-Status show_main_hidden(const Pass& pass, Step& step);
-
 }  // namespace fathom::v41

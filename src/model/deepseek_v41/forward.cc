@@ -4,6 +4,7 @@
 
 #include "kernels/rope.h"
 #include "model/deepseek_v41/attention.h"
+#include "model/deepseek_v41/dspark.h"
 #include "model/deepseek_v41/embedding.h"
 #include "model/deepseek_v41/engram.h"
 #include "model/deepseek_v41/hyper_connection.h"
@@ -13,12 +14,18 @@ namespace fathom::v41 {
 namespace {
 
 Status run_layer(const Pass& pass, int32_t l, bool trim, Step& step) {
+  if (pass.role(l).engram >= 0) FATHOM_TRY(inject_engram(pass, l, step));
+  return run_block(pass, l, trim, step);
+}
+
+}  // namespace
+
+Status run_block(const Pass& pass, int32_t l, bool trim, Step& step) {
   const BlockWeights& w = pass.layer(l);
   kernels::Scratch scratch(pass.workspace());
-  if (pass.role(l).engram >= 0) FATHOM_TRY(inject_engram(pass, l, step));
   FATHOM_TRY(pass.taps.pass(l, "x_in", step.streams));
   FATHOM_TRY(pass.taps.pass(l, "pre_in", step.pre));
-  take_main_hidden(pass, l, step);
+  FATHOM_TRY(take_main_hidden(pass, l, step));
 
   auto x = take_rows(scratch, step.count(), pass.config.hidden_size);
   collapse_and_norm(pass, step.streams, step.pre, w.attn_norm, x);
@@ -45,8 +52,6 @@ Status run_layer(const Pass& pass, int32_t l, bool trim, Step& step) {
   return Status::ok();
 }
 
-}  // namespace
-
 Status forward(const Pass& pass, const ForwardOptions& options, std::vector<Segment> segments,
                std::span<const MatrixView<float>> logits) {
   kernels::Scratch scratch(pass.workspace());
@@ -60,10 +65,18 @@ Status forward(const Pass& pass, const ForwardOptions& options, std::vector<Segm
       return error(Code::kCancelled, "stopped before layer {}", l);
     FATHOM_TRY(run_layer(pass, l, options.trim_prefill, step));
   }
-  FATHOM_TRY(show_main_hidden(pass, step));
   FATHOM_TRY(head(pass, step, logits));
   step.commit();
   return Status::ok();
+}
+
+Status draft(const Pass& pass, State& state, TokenId next, const DraftChoice& choose,
+             const CancelFlag* cancel) {
+  kernels::Scratch scratch(pass.workspace());
+  const auto h = take_rows(scratch, pass.config.dspark_block_size, pass.config.hidden_size);
+  FATHOM_TRY(seed_drafts(pass, state));
+  FATHOM_TRY(draft_block(pass, state, next, cancel, h));
+  return draft_tokens(pass, next, h, choose);
 }
 
 }  // namespace fathom::v41

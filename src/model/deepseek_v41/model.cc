@@ -1,10 +1,12 @@
 #include "model/deepseek_v41/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/rope.h"
 #include "memory/available_memory.h"
 #include "model/deepseek_v41/engram_multipliers.h"
+#include "model/deepseek_v41/dspark.h"
 #include "model/deepseek_v41/forward.h"
 #include "model/deepseek_v41/state.h"
 #include "model/deepseek_v41/vision.h"
@@ -68,6 +70,53 @@ Status check_candidates(const TextConfig& config) {
   return Status::ok();
 }
 
+int64_t weight_bytes(std::initializer_list<const WeightView*> weights) {
+  int64_t bytes = 0;
+  for (const WeightView* w : weights)
+    bytes += w->rows * w->cols * dtype_bytes(w->dtype);
+  return bytes;
+}
+
+// Weights that a layer's step of `rows` reads, each row routed on its own.
+double block_bytes(const TextConfig& config, const BlockWeights& block, double experts_per_token,
+                   int64_t rows) {
+  const AttentionWeights& a = block.attn;
+  const SharedExpertWeights& shared = block.ffn.shared_experts;
+  const int64_t dense =
+      weight_bytes({&a.wq_a, &a.wq_b, &a.wkv, &a.wo_a, &a.wo_b, &shared.w1, &shared.w2, &shared.w3,
+                    &block.ffn.gate.weight});
+  constexpr double kFp4Bytes = 0.5 + 1.0 / 32;  // code and scale
+  const double expert =
+      3.0 * kFp4Bytes * static_cast<double>(config.moe_intermediate_size * config.hidden_size);
+  const auto count = static_cast<double>(block.ffn.expert_count);
+  const double used =
+      count * (1 - std::pow(1 - experts_per_token / count, static_cast<double>(rows)));
+  return static_cast<double>(dense) + used * expert;
+}
+
+void add_draft_info(const TextConfig& config, const Weights& weights, int64_t step_rows_max,
+                    ModelInfo* info) {
+  if (weights.mtp.empty()) return;
+  // A step and the drafts behind it run in one piece.
+  info->draft_tokens_max = std::min(config.dspark_block_size, step_rows_max - 1);
+  const auto head = static_cast<double>(weight_bytes({&weights.head}));
+  for (int64_t rows = 1; rows <= info->draft_tokens_max + 1; ++rows) {
+    double bytes = head;
+    for (const BlockWeights& layer : weights.layers)
+      bytes += block_bytes(config, layer, static_cast<double>(config.num_experts_per_tok), rows);
+    info->step_bytes.push_back(bytes);
+  }
+  const auto block = static_cast<double>(config.dspark_block_size);
+  const StageWeights& back = weights.mtp.back();
+  info->draft_bytes =
+      head + block * static_cast<double>(weight_bytes({&*back.markov_head})) +
+      static_cast<double>(weight_bytes({&*weights.mtp.front().main_proj}));
+  for (const StageWeights& stage : weights.mtp)
+    info->draft_bytes +=
+        block_bytes(config, stage.block, static_cast<double>(config.dspark_num_experts_per_tok),
+                    config.dspark_block_size);
+}
+
 ModelInfo make_info(const Config& config, const Weights& weights) {
   return {.architecture = "deepseek_v41",
           .vocab_count = config.text.vocab_size,
@@ -114,15 +163,18 @@ Result<std::unique_ptr<Model>> Model::create(std::shared_ptr<Checkpoint> checkpo
   FATHOM_TRY(check_token_map(config, options.token_map));
   FATHOM_TRY(check_candidates(config));
   parts->info = make_info(parts->config, checkpoint->weights());
+  add_draft_info(config, checkpoint->weights(), options.step_rows_max, &parts->info);
   parts->context.emplace(kernels::Context{pool, parts->workspace, options.isa});
   std::vector<LayerRole> roles;
   for (int32_t l = 0; l < config.num_hidden_layers; ++l)
     roles.push_back(layer_role(config, LayerId{l}));
+  roles.resize(roles.size() + checkpoint->weights().mtp.size());  // stages: window attention only
   parts->pass.emplace(Pass{.config = config,
                            .weights = checkpoint->weights(),
                            .experts = checkpoint->experts(),
                            .ops = Ops(*parts->context, parts->policy),
-                           .taps = Taps(options.observer),
+                           .taps = Taps(options.observer,
+                                        static_cast<int32_t>(config.num_hidden_layers)),
                            .main_frequencies = kernels::rope_frequencies(
                                config.qk_rope_head_dim, config.rope_theta, std::nullopt),
                            .compressed_frequencies = kernels::rope_frequencies(
@@ -143,8 +195,11 @@ Result<std::unique_ptr<SequenceState>> Model::new_sequence(int64_t token_count_m
     return error(Code::kInvalidArgument, "a sequence of {} tokens: this model holds 1 to {}",
                  token_count_max, parts_->info.context_tokens_max);
   FATHOM_ASSIGN(std::unique_ptr<SequenceState> state,
-                State::create(parts_->config.text, parts_->policy, token_count_max,
-                              parts_->options.step_rows_max));
+                State::create(parts_->config.text, parts_->policy,
+                              {.token_count_max = token_count_max,
+                               .step_rows_max = parts_->options.step_rows_max,
+                               .draft_stages = std::ssize(parts_->pass->weights.mtp),
+                               .truncate_rows_max = parts_->info.draft_tokens_max + 1}));
   // The kernel grants more than there is and kills the process when the pages are written.
   const int64_t bytes = static_cast<const State&>(*state).bytes_max();
   const int64_t free_bytes = available_memory_bytes();
@@ -238,6 +293,34 @@ Status Model::forward(std::span<const SequenceRows> sequences, const CancelFlag*
     if (!is_done) FATHOM_TRY(v41::forward(*parts_->pass, options, std::move(segments), outputs));
   }
   return Status::ok();
+}
+
+namespace {
+
+Status check_draft(const ModelInfo& info, const State& state, TokenId next) {
+  if (info.draft_tokens_max == 0)
+    return error(Code::kUnsupported, "this checkpoint has no drafter (no mtp.* tensors)");
+  if (state.token_count() == 0)
+    return error(Code::kInvalidArgument, "drafts follow at least one position, there is none");
+  if (next < 0 || next >= info.vocab_count)
+    return error(Code::kInvalidArgument, "token {}: ids of this model are 0 to {}", next,
+                 info.vocab_count - 1);
+  return Status::ok();
+}
+
+}  // namespace
+
+Status Model::draft(SequenceState& state, TokenId next, const DraftChoice& choose,
+                    const CancelFlag* cancel) {
+  auto& own = dynamic_cast<State&>(state);
+  FATHOM_TRY(check_draft(parts_->info, own, next));
+  return v41::draft(*parts_->pass, own, next, choose, cancel);
+}
+
+Status Model::seed_drafts(SequenceState& state) {
+  auto& own = dynamic_cast<State&>(state);
+  FATHOM_TRY(check_draft(parts_->info, own, 0));
+  return v41::seed_drafts(*parts_->pass, own);
 }
 
 Result<int64_t> Model::picture_token_count(int64_t width, int64_t height) const {

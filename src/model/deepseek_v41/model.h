@@ -41,6 +41,10 @@ class Model : public LanguageModel {
   Result<std::unique_ptr<SequenceState>> new_sequence(int64_t token_count_max) override;
   Status forward(std::span<const SequenceRows> sequences, const CancelFlag* cancel,
                  std::vector<float>* logits) override;
+  Status draft(SequenceState& state, TokenId next, const DraftChoice& choose,
+               const CancelFlag* cancel) override;
+  // The first part of draft() alone, for verify: the drafter's windows.
+  Status seed_drafts(SequenceState& state);
   Result<int64_t> picture_token_count(int64_t width, int64_t height) const override;
   Result<PictureTokens> encode_picture(const RgbImage& image, const CancelFlag* cancel) override;
 

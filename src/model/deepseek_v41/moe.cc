@@ -32,8 +32,9 @@ Status route(const Pass& pass, int32_t layer, MatrixView<const float> x, const S
   const TextConfig& config = pass.config;
   const GateWeights& gate = pass.layer(layer).ffn.gate;
   kernels::Scratch scratch(pass.workspace());
-  const auto logits = take_rows(scratch, x.rows, config.n_routed_experts);
-  const auto score = take_rows(scratch, x.rows, config.n_routed_experts);
+  const int64_t expert_count = pass.layer(layer).ffn.expert_count;
+  const auto logits = take_rows(scratch, x.rows, expert_count);
+  const auto score = take_rows(scratch, x.rows, expert_count);
   pass.ops.linear(x, gate.weight, logits, Output::kFull);
   kernels::route(pass.ops.context(),
                  {.logits = logits,
@@ -125,12 +126,11 @@ void clear(MatrixView<float> rows) {
 
 Status mix_experts(const Pass& pass, int32_t layer, MatrixView<const float> x, const Step& step,
                    MatrixView<float> out) {
-  const TextConfig& config = pass.config;
+  const int64_t active = pass.experts_per_token(layer);
   const SharedExpertWeights& weights = pass.layer(layer).ffn.shared_experts;
   kernels::Scratch scratch(pass.workspace());
-  const Routing routing = {.expert = {scratch.take<int32_t>(x.rows * config.num_experts_per_tok),
-                                      x.rows, config.num_experts_per_tok},
-                           .weight = take_rows(scratch, x.rows, config.num_experts_per_tok)};
+  const Routing routing = {.expert = {scratch.take<int32_t>(x.rows * active), x.rows, active},
+                           .weight = take_rows(scratch, x.rows, active)};
   const auto copy = take_rows(scratch, x.rows, x.cols);
   const auto shared = take_rows(scratch, x.rows, x.cols);
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/policy.h"
@@ -15,37 +16,60 @@
 
 namespace fathom::v41 {
 
-// The compressor rows (k, g) of tokens whose group is not full; at most ratio - 1 of them.
-struct PendingGroup {
-  int64_t count = 0;
-  std::vector<float> k;  // [ratio - 1, Hd], f32 in every policy
-  std::vector<float> g;  // [ratio - 1, Hd]
+// The compressor's projections of the newest tokens (k or g, §3.5): those whose group is not full
+// yet, and before them as many as a truncate may bring back.
+class GroupTail {
+ public:
+  void reserve(int64_t cols, int64_t rows_max);
+  void append(MatrixView<const float> rows);
+  void drop_newest(int64_t count);
+  // The last `count` rows, oldest first. They must be held.
+  MatrixView<const float> newest(int64_t count) const;
+
+ private:
+  int64_t cols_ = 0;
+  int64_t rows_max_ = 0;
+  std::vector<float> rows_;  // f32 in every policy
 };
 
 // What a kv source layer keeps. Row j stands for tokens j·ratio ... j·ratio + ratio - 1.
 struct SourceState {
+  int32_t ratio = 1;
   CacheRows compressed_kv;  // [n / ratio, Hd]
   CacheRows index_k;        // [n / ratio, Id]
-  PendingGroup pending;
+  GroupTail k;              // of a ratio above 1
+  GroupTail g;
+};
+
+// What a sequence may be asked to remember beyond the backbone.
+struct StateSizes {
+  int64_t token_count_max = 0;
+  int64_t step_rows_max = 0;     // positions a step
+  int64_t draft_stages = 0;      // DSpark stages; 0: no drafter
+  int64_t truncate_rows_max = 0;  // positions that truncate() may forget
 };
 
 class State : public SequenceState {
  public:
-  // Room for `token_count_max` positions, `step_rows_max` of them a step.
   static Result<std::unique_ptr<State>> create(const TextConfig& config,
                                                const kernels::Policy& policy,
-                                               int64_t token_count_max, int64_t step_rows_max);
+                                               const StateSizes& sizes);
 
   int64_t token_count() const override { return token_count_; }
   int64_t bytes() const override;
+  Status truncate(int64_t token_count) override;
   int64_t bytes_max() const;  // when every cache is full
-  int64_t token_count_max() const { return token_count_max_; }
+  int64_t token_count_max() const { return sizes_.token_count_max; }
 
+  // Of a layer, or of DSpark stage i as layer L + i.
   WindowRows& window(int32_t layer) { return windows_[static_cast<size_t>(layer)]; }
+  // M of the last positions (§7.2) [., targets · D], for the stages' windows. None: no drafter.
+  WindowRows* main_hidden() { return main_hidden_ ? &*main_hidden_ : nullptr; }
   // `layer` is a kv source.
   SourceState& source(int32_t layer) { return *sources_[static_cast<size_t>(layer)]; }
 
-  // Compressed ids (kernels/engram.h) of the last positions, oldest first, at most n-gram - 1.
+  // Compressed ids (kernels/engram.h) of the last positions, oldest first: at least the n-gram - 1
+  // that the next position looks back on.
   const std::vector<int32_t>& history() const { return history_; }
 
   // Logits are never wanted for positions before this one: rows that only they need may be missing.
@@ -59,11 +83,13 @@ class State : public SequenceState {
   template <typename Bytes>
   int64_t sum_of_caches(const Bytes& bytes) const;
 
+  StateSizes sizes_;
   int64_t token_count_ = 0;
-  int64_t token_count_max_ = 0;
+  int64_t step_begin_ = 0;  // token_count_ before the last step
   int64_t logits_from_ = 0;
   int64_t history_max_ = 0;
-  std::vector<WindowRows> windows_;                    // [L]
+  std::vector<WindowRows> windows_;                    // [L + stages]
+  std::optional<WindowRows> main_hidden_;
   std::vector<std::unique_ptr<SourceState>> sources_;  // [L]; null: not a kv source
   std::vector<int32_t> history_;
 };

@@ -44,6 +44,8 @@ Step::Step(const TextConfig& config, std::vector<Segment> segments, kernels::Scr
   is_picture_ = {scratch.take<uint8_t>(rows), rows};
   streams = take_rows(scratch, rows, config.hc_mult * config.hidden_size);
   pre = take_rows(scratch, rows, config.hc_mult);
+  main_hidden = take_rows(scratch, rows,
+                          std::ssize(config.dspark_target_layer_ids) * config.hidden_size);
   rope_main = take_rows(scratch, rows, config.qk_rope_head_dim);
   rope_compressed = take_rows(scratch, rows, config.qk_rope_head_dim);
   for (Segment& segment : segments_) {
@@ -77,7 +79,7 @@ void Step::keep_segment(Segment* segment, int64_t from, std::vector<int64_t>* ke
 
 void Step::compact(std::span<const int64_t> kept, MatrixView<float>* x) {
   if (static_cast<int64_t>(kept.size()) == count()) return;
-  for (MatrixView<float>* view : {&streams, &pre, &rope_main, &rope_compressed, x})
+  for (MatrixView<float>* view : {&streams, &pre, &main_hidden, &rope_main, &rope_compressed, x})
     if (view != nullptr) compact_rows(kept, view);
   compact_column(kept, positions_.data);
   compact_column(kept, origin_.data);
