@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "verify/golden.h"
+#include "verify/recorder.h"
 #include "verify/report.h"
 #include "verify/runner.h"
 
@@ -22,8 +23,14 @@ Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* repor
 Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* report);
 Status run_picture_case(const Subject& subject, const std::string& folder, GoldenCase& golden,
                         Report* report);
+Status run_draft_case(const Subject& subject, GoldenCase& golden, Report* report);
 Status run_quantiser_case(const Subject& subject, GoldenCase& golden, Report* report);
 Status run_gemm_case(const Subject& subject, GoldenCase& golden, Report* report);
+
+// How a case's own tensors are compared step by step: the policy, and the run's name behind it.
+std::string policy_of(const GoldenCase& golden);
+RecorderOptions feeding(const GoldenCase& golden);
+inline constexpr const char* kEachStep = ", each step alone";
 
 // Adds a FAIL for each tensor of the case that no check took.
 void report_untaken(GoldenCase& golden, Report* report);

@@ -60,6 +60,7 @@ std::string pool_name(const std::string& tensor) {
   while (at <= tensor.size()) {
     const size_t dot = std::min(tensor.find('.', at), tensor.size());
     std::string part = tensor.substr(at, dot - at);
+    if (part.starts_with('p') && is_number(part.substr(1))) part = "0";  // a draft pass
     if (part.starts_with("picture") && is_number(part.substr(7))) part = "picture";
     if (!is_number(part)) out += (out.empty() ? "" : ".") + part;
     at = dot + 1;

@@ -20,7 +20,7 @@ struct Report {
   std::string golden;
   std::string isa;
   std::vector<ReportLine> lines;
-  std::vector<std::string> not_run;  // "dspark-1 (dspark)": kinds that are not built
+  std::vector<std::string> not_run;  // arithmetics that Fathom does not have
 
   void add(const std::string& case_name, const std::string& run, std::vector<Tally> tallies);
   int64_t count(Verdict verdict) const;

@@ -5,12 +5,16 @@
 #include <cstdlib>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 namespace fathom::verify {
 namespace {
 
-std::string of_layer(int32_t layer, std::string_view tap) {
-  return fmt::format("layers.{}.{}", layer, tap);
+// A layer, or a DSpark stage as layer L + i.
+std::string of_layer(const v41::TextConfig& config, int32_t layer, std::string_view tap) {
+  const auto layers = static_cast<int32_t>(config.num_hidden_layers);
+  return layer < layers ? fmt::format("layers.{}.{}", layer, tap)
+                        : fmt::format("mtp.{}.{}", layer - layers, tap);
 }
 
 using Names = std::vector<std::string>;
@@ -51,71 +55,113 @@ const std::map<std::string, Names, std::less<>>& inputs_in_layer() {
   return table;
 }
 
-// The streams that leave layer - 1: of layer 0 the embedding.
-Names previous_streams(int32_t layer) {
+// The streams that leave layer - 1: of layer 0 the embedding, as of the first stage, whose tokens
+// are given.
+Names previous_streams(const v41::TextConfig& config, int32_t layer) {
   if (layer == 0) return {"embed"};
+  if (layer == config.num_hidden_layers) return {};
   Names names;
   for (const char* tap : {"x_mid", "ffn_out", "hc_ffn.post", "hc_ffn.comb"})
-    names.push_back(of_layer(layer - 1, tap));
+    names.push_back(of_layer(config, layer - 1, tap));
   return names;
+}
+
+v41::LayerRole role_of(const v41::TextConfig& config, int32_t layer) {
+  return layer < config.num_hidden_layers ? v41::layer_role(config, LayerId{layer})
+                                          : v41::LayerRole{};
 }
 
 // Inputs that come from another layer; empty when `tap` has none of them.
 Names inputs_across_layers(const v41::TextConfig& config, int32_t layer, std::string_view tap) {
-  const v41::LayerRole role = v41::layer_role(config, LayerId{layer});
-  if (tap == "engram.x_in" || (tap == "x_in" && role.engram < 0)) return previous_streams(layer);
-  if (tap == "x_in") return {of_layer(layer, "engram.x_in"), of_layer(layer, "engram.kv")};
-  if (tap == "pre_in") return layer == 0 ? Names{} : Names{of_layer(layer - 1, "hc_ffn.pre")};
+  const v41::LayerRole role = role_of(config, layer);
+  const bool is_stage = layer >= config.num_hidden_layers;
+  const bool is_first = layer == 0 || layer == config.num_hidden_layers;
+  const auto own = [&](std::string_view name) { return of_layer(config, layer, name); };
+  if (tap == "engram.x_in" || (tap == "x_in" && role.engram < 0))
+    return previous_streams(config, layer);
+  if (tap == "x_in") return {own("engram.x_in"), own("engram.kv")};
+  if (tap == "pre_in")
+    return is_first ? Names{} : Names{of_layer(config, layer - 1, "hc_ffn.pre")};
   if (tap == "index_score")
-    return {of_layer(layer, "index_q"), of_layer(layer, "index_w"),
-            of_layer(role.kv_source, "index_k")};
+    return {own("index_q"), own("index_w"), of_layer(config, role.kv_source, "index_k")};
   if (tap == "topk") {
-    Names names = {of_layer(layer, "index_score")};
+    Names names = {own("index_score")};
     if (role.uses_candidates)
-      names.push_back(of_layer(config.candidate_source_layer_id, "candidates"));
+      names.push_back(of_layer(config, config.candidate_source_layer_id, "candidates"));
     return names;
   }
+  if (tap == "o" && is_stage) return {own("q"), own("window_ring"), own("attn_norm")};
   if (tap == "o") {
-    Names names = {of_layer(layer, "q"), of_layer(layer, "window_kv")};
+    Names names = {own("q"), own("window_kv")};
     if (role.ratio > 0) {
-      names.push_back(of_layer(role.kv_source, "compressed_kv"));
-      names.push_back(of_layer(role.index_source, "topk"));
+      names.push_back(of_layer(config, role.kv_source, "compressed_kv"));
+      names.push_back(of_layer(config, role.index_source, "topk"));
     }
     return names;
   }
   return {"unknown"};
 }
 
+Names inputs_of_draft(const v41::TextConfig& config, std::string_view tap) {
+  const auto last =
+      static_cast<int32_t>(config.num_hidden_layers + config.num_nextn_predict_layers - 1);
+  if (tap == "main_x") return {"draft.main_hidden"};
+  if (tap == "h") return {of_layer(config, last, "x_out"), of_layer(config, last, "hc_ffn.pre")};
+  if (tap == "base_logits") return {"draft.h"};
+  if (tap == "markov_embed") return {"draft.ids"};
+  if (tap == "logits") return {"draft.base_logits", "draft.markov_embed"};
+  if (tap == "confidence") return {"draft.h", "draft.markov_embed"};
+  if (tap == "ids") return {"draft.logits"};
+  return {"unknown"};
+}
+
 Names inputs_of_top(const v41::TextConfig& config, const std::string& tap) {
   const auto last = static_cast<int32_t>(config.num_hidden_layers - 1);
   if (tap == "embed") return {};
-  if (tap == "final_h") return {of_layer(last, "x_out"), of_layer(last, "hc_ffn.pre")};
+  if (tap == "final_h")
+    return {of_layer(config, last, "x_out"), of_layer(config, last, "hc_ffn.pre")};
   if (tap == "final_norm") return {"final_h"};
   if (tap == "logits") return {"final_norm"};
   if (tap == "main_hidden") {
     Names names;
     for (const int32_t target : config.dspark_target_layer_ids)
-      names.push_back(of_layer(target, "x_in"));
+      names.push_back(of_layer(config, target, "x_in"));
     return names;
   }
   return {"unknown"};
 }
 
+// "layers.3.qr" is layer 3, "mtp.0.qr" layer L; the rest of the name into `tap`. -1: neither.
+int32_t layer_of(const v41::TextConfig& config, std::string_view name, std::string_view* tap) {
+  const auto layers = static_cast<int32_t>(config.num_hidden_layers);
+  const auto stages = static_cast<int32_t>(config.num_nextn_predict_layers);
+  for (const auto& [kind, first, count] : {std::tuple{std::string_view("layers."), 0, layers},
+                                           std::tuple{std::string_view("mtp."), layers, stages}}) {
+    if (!name.starts_with(kind)) continue;
+    const size_t dot = name.find('.', kind.size());
+    if (dot == std::string_view::npos) return -1;
+    const int32_t i = std::atoi(std::string(name.substr(kind.size())).c_str());
+    *tap = name.substr(dot + 1);
+    return i >= 0 && i < count ? first + i : -1;
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::vector<std::string> tap_inputs(const v41::TextConfig& config, const std::string& tap) {
-  constexpr std::string_view kLayers = "layers.";
-  if (!tap.starts_with(kLayers)) return inputs_of_top(config, tap);
-  const size_t dot = tap.find('.', kLayers.size());
-  if (dot == std::string::npos) return {"unknown"};
-  const int32_t layer = std::atoi(tap.c_str() + kLayers.size());
-  if (layer < 0 || layer >= config.num_hidden_layers) return {"unknown"};
-  const std::string_view name = std::string_view(tap).substr(dot + 1);
+  constexpr std::string_view kDraft = "draft.";
+  if (tap.starts_with(kDraft))
+    return inputs_of_draft(config, std::string_view(tap).substr(kDraft.size()));
+  if (!tap.starts_with("layers.") && !tap.starts_with("mtp.")) return inputs_of_top(config, tap);
+  std::string_view name;
+  const int32_t layer = layer_of(config, tap, &name);
+  if (layer < 0) return {"unknown"};
   const auto& table = inputs_in_layer();
   const auto known = table.find(name);
   if (known == table.end()) return inputs_across_layers(config, layer, name);
   Names names;
-  for (const std::string& input : known->second) names.push_back(of_layer(layer, input));
+  for (const std::string& input : known->second) names.push_back(of_layer(config, layer, input));
   return names;
 }
 

@@ -55,19 +55,6 @@ bool has_taps(const GoldenCase& golden) {
   });
 }
 
-std::string policy_of(const GoldenCase& golden) {
-  const std::string& arithmetic = golden.arithmetic();
-  return arithmetic == "smooth" || arithmetic == "f32" ? arithmetic : "reference";
-}
-
-RecorderOptions feeding(const GoldenCase& golden) {
-  return {.feeds = true,
-          .is_smooth = golden.arithmetic() == "smooth",
-          .is_o_judged = golden.arithmetic() != "official"};
-}
-
-constexpr const char* kEachStep = ", each step alone";
-
 Status run_fed_prefill(const Subject& subject, GoldenCase& golden, std::span<const TokenId> ids,
                        Report* report) {
   FATHOM_ASSIGN(const v41::Config config, config_of(subject, golden));
@@ -155,6 +142,17 @@ TokenId best_token(std::span<const float> logits) {
 }
 
 }  // namespace
+
+std::string policy_of(const GoldenCase& golden) {
+  const std::string& arithmetic = golden.arithmetic();
+  return arithmetic == "smooth" || arithmetic == "f32" ? arithmetic : "reference";
+}
+
+RecorderOptions feeding(const GoldenCase& golden) {
+  return {.feeds = true,
+          .is_smooth = golden.arithmetic() == "smooth",
+          .is_o_judged = golden.arithmetic() != "official"};
+}
 
 std::vector<Arithmetic> arithmetics(const GoldenCase& golden) {
   std::vector<Arithmetic> all = {
