@@ -115,6 +115,11 @@ Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat
   return loaded;
 }
 
+Result<DraftWish> draft_wish(const Settings& settings) {
+  Result<DraftWish> wish = parse_draft_wish(settings.text_or_standard("--draft"));
+  return wish ? std::move(wish) : Result<DraftWish>(wish.status().with_context("--draft"));
+}
+
 EngineOptions engine_options(const Settings& settings) {
   EngineOptions options;
   options.context_tokens = settings.integer_or_standard("--ctx-size");

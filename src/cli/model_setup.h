@@ -24,6 +24,9 @@ Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat
 
 EngineOptions engine_options(const Settings& settings);
 
+// --draft
+Result<DraftWish> draft_wish(const Settings& settings);
+
 // Progress of a long read as such lines. Called from one thread.
 class ProgressLine {
  public:

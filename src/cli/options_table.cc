@@ -20,7 +20,7 @@ constexpr std::array<Command, 7> kCommands = {{
 
 constexpr std::string_view kTalk = "run chat serve";
 
-constexpr std::array<Option, 51> kOptions = {{
+constexpr std::array<Option, 52> kOptions = {{
     // --- model ---
     {"--model", "FATHOM_MODEL", Kind::kText, "run chat serve verify bench", "DIR", "",
      "directory of the checkpoint, as downloaded"},
@@ -64,6 +64,8 @@ constexpr std::array<Option, 51> kOptions = {{
      "leave out tokens less likely than P times the likeliest", 0, 1},
     {"--seed", "FATHOM_SEED", Kind::kInteger, "run chat", "N", "",
      "the same seed gives the same answer; default: random", 0, 9.2e18},
+    {"--draft", "FATHOM_DRAFT", Kind::kText, kTalk, "auto|off|N", "auto",
+     "tokens guessed ahead in each step: as many as pay, none, or N; the answer stays the same"},
     {"--stop", "", Kind::kList, "run", "TEXT", "", "end the answer before this text; repeatable"},
     // --- server ---
     {"--host", "FATHOM_HOST", Kind::kText, "serve", "ADDRESS", "127.0.0.1", "address to listen on"},

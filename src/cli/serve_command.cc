@@ -22,6 +22,8 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSignalCheck{100};
+// Spent before the first answer, to know what drafts cost.
+constexpr milliseconds kDraftTiming{2000};
 // After the last answer: time for its last bytes to leave.
 constexpr milliseconds kFlushTime{500};
 
@@ -92,6 +94,7 @@ Result<server::ApiOptions> api_options(const Settings& settings) {
   else if (field != "reasoning_content")
     return error(Code::kInvalidArgument,
                  "--reasoning-field: wanted reasoning_content, reasoning or both, found {}", field);
+  FATHOM_ASSIGN(options.default_drafts, draft_wish(settings));
   options.body_bytes_max = settings.integer_or_standard("--max-body-mib") << 20;
   return options;
 }
@@ -141,6 +144,7 @@ class BackgroundLoad {
     if (loaded) {
       EngineOptions options = engine_options(settings);
       options.queue_max = settings.integer_or_standard("--max-queue");
+      options.draft_timing = kDraftTiming;
       options.queue_timeout = seconds_of(settings, "--queue-timeout");
       options.stall_after = seconds_of(settings, "--stall-seconds");
       engine_ = std::make_unique<Engine>(std::move(*loaded), options);

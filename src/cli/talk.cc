@@ -18,6 +18,8 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/model_setup.h"
+
 namespace fathom::cli {
 
 std::atomic<bool> g_interrupted{false};
@@ -95,6 +97,7 @@ Status apply_settings(const Settings& settings, const Engine& engine, AnswerRequ
   if (getrandom(&random, sizeof random, 0) != sizeof random) random = 1;
   sampling.seed =
       static_cast<uint64_t>(settings.integer("--seed").value_or(static_cast<int64_t>(random >> 1)));
+  FATHOM_ASSIGN(request->drafts, draft_wish(settings));
   request->answer_tokens_max = settings.integer("--max-tokens").value_or(engine.context_tokens());
   request->stop_strings = settings.list("--stop");
   const int64_t prompt_tokens = expanded_prompt_tokens(*request);

@@ -33,6 +33,7 @@ void add_picture(PictureInput picture, text::ChatMessage* message, Conversation*
 Json json_of(const Talked& talked, const AnswerRequest& request) {
   const AnswerUsage& usage = talked.summary.usage;
   const AnswerTimings& timings = talked.summary.timings;
+  const DraftTally drafts = total_of(talked.summary.drafts);
   return {{"content", talked.content},
           {"reasoning", talked.reasoning},
           {"finish_reason", talked.is_interrupted                          ? "interrupted"
@@ -47,7 +48,9 @@ Json json_of(const Talked& talked, const AnswerRequest& request) {
           {"timings",
            {{"image_ms", timings.picture_ms},
             {"prompt_ms", timings.prefill_ms},
-            {"predicted_ms", timings.decode_ms}}}};
+            {"predicted_ms", timings.decode_ms},
+            {"draft_n", drafts.judged},
+            {"draft_n_accepted", drafts.accepted}}}};
 }
 
 // The prompt as text: as given, or standard input for "-".

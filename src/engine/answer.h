@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,11 +75,20 @@ struct AnswerTimings {
   double decode_ms = 0;  // from the first token on
 };
 
-// Drafts that were compared with the model's own tokens.
+// Drafts at one place of a step that were compared with the model's own tokens.
 struct DraftTally {
   int64_t judged = 0;
   int64_t accepted = 0;
 };
+
+inline DraftTally total_of(std::span<const DraftTally> places) {
+  DraftTally total;
+  for (const DraftTally& place : places) {
+    total.judged += place.judged;
+    total.accepted += place.accepted;
+  }
+  return total;
+}
 
 // Of the whole answer at its end; of what there is so far beside each delta.
 struct AnswerSummary {

@@ -62,6 +62,7 @@ void Api::on_request(HttpRequest request, std::shared_ptr<Responder> responder) 
   // The cheap ones are answered here, whatever the engine and the workers are busy with.
   if (route.endpoint == Endpoint::kHealth) return responder->send(health());
   if (route.endpoint == Endpoint::kModels) return responder->send(models(route.rest));
+  if (route.endpoint == Endpoint::kProps) return responder->send(props());
   if (route.endpoint == Endpoint::kPage) return responder->send(page(route.rest));
   workers_.post([this, endpoint = route.endpoint, request = std::move(request), responder] {
     switch (endpoint) {
@@ -166,6 +167,31 @@ HttpResponse Api::models(const std::string& id) const {
                         {"last_id", name}});
 }
 
+HttpResponse Api::props() const {
+  if (const auto problem = engine_problem()) return error_response(*problem);
+  const Engine& engine = *engine_.load();
+  const LoadedModel& loaded = engine.loaded();
+  const ModelInfo& info = loaded.model->info();
+  Json places = Json::array();
+  for (const DraftTally& tally : engine.draft_tallies())
+    places.push_back({{"draft_n", tally.judged}, {"draft_n_accepted", tally.accepted}});
+  return json_response(
+      {{"default_generation_settings",
+        {{"n_ctx", engine.context_tokens()},
+         {"params",
+          {{"temperature", options_.default_temperature}, {"top_p", options_.default_top_p}}}}},
+       {"total_slots", 1},
+       {"model_alias", options_.model_name},
+       {"model_path", loaded.name},
+       {"modalities", {{"vision", info.has_vision}, {"audio", false}}},
+       {"bos_token", loaded.tokenizer->token_bytes(info.bos_token)},
+       {"eos_token", loaded.tokenizer->token_bytes(info.eos_token)},
+       {"build_info", options_.build_id},
+       {"is_sleeping", false},
+       {"profile", loaded.profile->name},
+       {"speculation", {{"draft_tokens_max", info.draft_tokens_max}, {"by_position", places}}}});
+}
+
 ChatRequestRules Api::rules_of(const Engine& engine) const {
   const ModelInfo& info = engine.loaded().model->info();
   return {.body_bytes_max = options_.body_bytes_max,
@@ -173,7 +199,8 @@ ChatRequestRules Api::rules_of(const Engine& engine) const {
           .has_vision = info.has_vision,
           .thinks_by_default = options_.thinks_by_default,
           .default_temperature = options_.default_temperature,
-          .default_top_p = options_.default_top_p};
+          .default_top_p = options_.default_top_p,
+          .default_drafts = options_.default_drafts};
 }
 
 }  // namespace fathom::server

@@ -24,6 +24,7 @@ struct ApiOptions {
   bool thinks_by_default = true;
   double default_temperature = 1.0;
   double default_top_p = 1.0;
+  DraftWish default_drafts = {};
   ReasoningField reasoning_field = ReasoningField::kReasoningContent;
   int64_t body_bytes_max = 64 << 20;
   int worker_count = 2;
@@ -46,6 +47,7 @@ class Api : public RequestHandler {
   HttpResponse health() const;
   HttpResponse models(const std::string& id) const;
   HttpResponse page(const std::string& name) const;
+  HttpResponse props() const;
   HttpResponse tokenize(const HttpRequest& request) const;
   HttpResponse detokenize(const HttpRequest& request) const;
   HttpResponse apply_template(const HttpRequest& request) const;

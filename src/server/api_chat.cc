@@ -49,6 +49,7 @@ AnswerRequest answer_request(ChatRequest& chat, const text::EncodedPrompt& promp
   request.sampling = std::move(chat.sampling);
   // A seed drawn here stays below 2^63, so that every client can send it back.
   request.sampling.seed = chat.seed ? *chat.seed : random_u64() >> 1;
+  request.drafts = chat.drafts;
   request.wants_logprobs = chat.wants_logprobs;
   request.top_logprobs = chat.top_logprobs;
   request.may_reuse_prefix = chat.may_reuse_prefix;

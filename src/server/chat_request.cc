@@ -73,6 +73,7 @@ class ChatRequestParser {
     parse_sampling();
     parse_logit_bias();
     parse_logprobs();
+    parse_speculation();
     return {std::move(request_), std::move(error_)};
   }
 
@@ -357,6 +358,21 @@ class ChatRequestParser {
       fail(invalid_value("top_logprobs", "top_logprobs: needs \"logprobs\": true"));
     if (n_probs && *n_probs > 0) request_.wants_logprobs = true;
     request_.top_logprobs = static_cast<int>(top.value_or(n_probs.value_or(0)));
+  }
+
+  // {"draft": "auto" | "off" | N}
+  void parse_speculation() {
+    request_.drafts = rules_.default_drafts;
+    const Json* speculation = fields_.object("speculation");
+    if (!speculation) return;
+    const auto draft = speculation->find("draft");
+    if (draft == speculation->end() || draft->is_null()) return;
+    const auto wish = parse_draft_wish(draft->is_string() ? draft->get<std::string>()
+                                                          : shown(*draft));
+    if (!wish)
+      return fail(invalid_value("speculation.draft",
+                                "speculation.draft: " + shown_text(wish.status().message())));
+    request_.drafts = *wish;
   }
 
   const Json& body_;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/draft_wish.h"
 #include "engine/sampling.h"
 #include "server/api_error.h"
 #include "text/chat.h"
@@ -42,6 +43,7 @@ struct ChatRequest {
 
   SamplingParams sampling;       // seed is set below
   std::optional<uint64_t> seed;  // absent: random
+  DraftWish drafts;
   bool wants_logprobs = false;
   int top_logprobs = 0;
   bool may_reuse_prefix = true;
@@ -55,6 +57,7 @@ struct ChatRequestRules {
   bool thinks_by_default = true;
   double default_temperature = 1.0;
   double default_top_p = 1.0;
+  DraftWish default_drafts = {};
 };
 
 struct ChatRequestOrError {

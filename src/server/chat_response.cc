@@ -51,7 +51,10 @@ double per_second(int64_t count, double ms) {
   return ms > 0 ? static_cast<double>(count) * 1000 / ms : 0;
 }
 
-Json timings_json(const AnswerUsage& usage, const AnswerTimings& timings) {
+Json timings_json(const AnswerSummary& summary) {
+  const AnswerUsage& usage = summary.usage;
+  const AnswerTimings& timings = summary.timings;
+  const DraftTally drafts = total_of(summary.drafts);
   const int64_t prompt_n = usage.prompt_tokens - usage.cached_tokens;
   const double prompt_ms = timings.picture_ms + timings.prefill_ms;
   const auto each = [](double ms, int64_t count) {
@@ -67,7 +70,9 @@ Json timings_json(const AnswerUsage& usage, const AnswerTimings& timings) {
           {"predicted_per_token_ms", each(timings.decode_ms, usage.completion_tokens)},
           {"predicted_per_second", per_second(usage.completion_tokens, timings.decode_ms)},
           {"queue_ms", timings.queue_ms},
-          {"image_ms", timings.picture_ms}};
+          {"image_ms", timings.picture_ms},
+          {"draft_n", drafts.judged},
+          {"draft_n_accepted", drafts.accepted}};
 }
 
 std::string reasoning_fields(ReasoningField field, const std::string& reasoning) {
@@ -120,7 +125,7 @@ std::string ChatWriter::delta_chunk(const AnswerDelta& delta, const AnswerSummar
   return chunk(fmt::format(R"({{"index":0,"delta":{{{}}},"logprobs":{},"finish_reason":null}})",
                            fields, logprobs),
                format_.timings_per_token
-                   ? ",\"timings\":" + timings_json(so_far.usage, so_far.timings).dump()
+                   ? ",\"timings\":" + timings_json(so_far).dump()
                    : std::string());
 }
 
@@ -140,7 +145,7 @@ std::string ChatWriter::finish_chunk(const AnswerSummary& summary) const {
                   name_of(summary.reason),
                   summary.stop_string ? ",\"stop_reason\":" + json_quoted(*summary.stop_string)
                                       : std::string()),
-      ",\"timings\":" + timings_json(summary.usage, summary.timings).dump());
+      ",\"timings\":" + timings_json(summary).dump());
 }
 
 std::string ChatWriter::usage_chunk(const AnswerUsage& usage) const {
@@ -162,7 +167,7 @@ std::string ChatWriter::body(const AnswerDelta& whole, bool has_reasoning,
       R"({}"choices":[{{"index":0,"message":{{{}}},"logprobs":{},"finish_reason":"{}"{}}}],)"
       R"("usage":{},"timings":{}}})",
       body_prefix_, message, logprobs, name_of(summary.reason), stop,
-      usage_json(summary.usage).dump(), timings_json(summary.usage, summary.timings).dump());
+      usage_json(summary.usage).dump(), timings_json(summary).dump());
 }
 
 }  // namespace fathom::server

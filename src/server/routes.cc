@@ -17,9 +17,10 @@ struct Entry {
   bool is_public = false;
 };
 
-constexpr std::array<Entry, 6> kEntries = {{
+constexpr std::array<Entry, 7> kEntries = {{
     {"/health", Endpoint::kHealth, kGet, true},
     {"/models", Endpoint::kModels, kGet},
+    {"/props", Endpoint::kProps, kGet},
     {"/chat/completions", Endpoint::kChatCompletions, kPost},
     {"/tokenize", Endpoint::kTokenize, kPost},
     {"/detokenize", Endpoint::kDetokenize, kPost},

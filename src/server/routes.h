@@ -11,6 +11,7 @@ enum class Endpoint {
   kUnknown,  // 404
   kPage,     // a file of the embedded chat page; Route::rest is its name
   kHealth,
+  kProps,
   kModels,  // Route::rest is the id asked for, empty for the list
   kChatCompletions,
   kTokenize,

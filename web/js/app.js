@@ -62,6 +62,9 @@ function describe({ usage, timings, finish_reason }) {
   if (usage) parts.push(`${usage.prompt_tokens} tokens read, ${usage.completion_tokens} written`);
   const rate = timings?.predicted_per_second;
   if (rate) parts.push(`${rate.toFixed(1)} tokens/s`);
+  const steps = (timings?.predicted_n ?? 0) - (timings?.draft_n_accepted ?? 0);
+  if (timings?.draft_n_accepted && steps > 0)
+    parts.push(`${(timings.predicted_n / steps).toFixed(1)} tokens a step`);
   if (timings?.prompt_ms) parts.push(`first after ${(timings.prompt_ms / 1000).toFixed(2)} s`);
   if (finish_reason === "length") parts.push("cut off at the length limit");
   return parts.join(" · ");
