@@ -1,4 +1,4 @@
-// What one token is drawn from, after every warp: tokens with their weights. Plain values, no state.
+// What one token is drawn from, after every warp: tokens with their weights. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace {
 // credit that was saved before plus what 256 tokens earn, 2 + 2.56.
 constexpr double kCreditMax = 2.0;
 constexpr double kCreditPerToken = 0.01;
-constexpr double kForget = 0.97;       // of acceptance, a draft: about 33 drafts count
-constexpr double kOwnCorrection = 0.1;    // of a cost, towards what was measured
+constexpr double kForget = 0.97;           // of acceptance, a draft: about 33 drafts count
+constexpr double kOwnCorrection = 0.1;     // of a cost, towards what was measured
 constexpr double kOtherCorrection = 0.02;  // of all others: a slower machine slows all
 
 }  // namespace
@@ -78,9 +78,8 @@ void DraftPlanner::record(const Step& step) {
   }
   if (follows_clock_) correct_costs(step);
   const auto verified = static_cast<size_t>(step.verified);
-  const double cost =
-      follows_clock_ ? step.step_cost + (step.drafted ? step.draft_cost : 0)
-                     : costs_.step[verified] + (step.drafted ? costs_.draft : 0);
+  const double cost = follows_clock_ ? step.step_cost + (step.drafted ? step.draft_cost : 0)
+                                     : costs_.step[verified] + (step.drafted ? costs_.draft : 0);
   const auto tokens = static_cast<double>(1 + step.accepted);
   const double gain = step.drafted ? tokens - cost / plain() : 0;
   credit_ = std::min(kCreditMax, credit_ + gain + kCreditPerToken * tokens);
@@ -92,8 +91,8 @@ void DraftPlanner::correct_costs(const Step& step) {
   // A pause of the machine is not a cost of the step.
   const double bounded = std::clamp(ratio, 0.25, 4.0);
   for (size_t i = 0; i < costs_.step.size(); ++i)
-    costs_.step[i] *= std::pow(bounded, i == static_cast<size_t>(step.verified) ? kOwnCorrection
-                                                                               : kOtherCorrection);
+    costs_.step[i] *= std::pow(
+        bounded, i == static_cast<size_t>(step.verified) ? kOwnCorrection : kOtherCorrection);
   for (size_t i = 1; i < costs_.step.size(); ++i)
     costs_.step[i] = std::max(costs_.step[i], costs_.step[i - 1]);
   if (step.drafted && costs_.draft > 0)

@@ -71,7 +71,9 @@ void Drafts::took(double draft_cost, double step_cost) {
   step_.step_cost = step_cost;
 }
 
-void Drafts::finish() { record_step(); }
+void Drafts::finish() {
+  record_step();
+}
 
 void Drafts::record_step() {
   if (!has_step_) return;

@@ -57,7 +57,7 @@ class Drafts {
   Sampler& sampler_;
   const DraftWish wish_;
   std::optional<DraftPlanner> planner_;  // none: no drafter
-  std::vector<TokenId> text_;  // generated tokens and the drafts behind them
+  std::vector<TokenId> text_;            // generated tokens and the drafts behind them
   std::vector<Draft> drafts_;
   size_t place_ = 0;
   bool is_broken_ = false;  // a draft pass failed

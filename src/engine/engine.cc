@@ -163,6 +163,11 @@ std::vector<DraftTally> Engine::draft_tallies() const {
 void Engine::run() {
   if (options_.draft_timing.count() > 0)
     memory_.step_costs = measure_step_costs(*loaded_.model, options_.draft_timing);
+  if (!memory_.step_costs.step.empty())
+    log(LogLevel::kDebug,
+        "draft costs: a step of 1 row {:.3f} ms, of {} rows {:.3f} ms, drafts {:.3f} ms",
+        memory_.step_costs.step.front(), memory_.step_costs.step.size(),
+        memory_.step_costs.step.back(), memory_.step_costs.draft);
   std::unique_lock lock(mu_);
   while (true) {
     work_.wait(lock, [&] { return is_stopping_ || !queue_.empty(); });

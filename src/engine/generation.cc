@@ -52,10 +52,10 @@ Generation::Generation(const LoadedModel& loaded, const AnswerRequest& request, 
       answer_tokens_max_(std::min(request.answer_tokens_max,
                                   limits.context_tokens - expanded_prompt_tokens(request))),
       sampler_(sampler_options(loaded, request)),
-      drafts_(*loaded.model, sampler_, request.drafts,
-              follows_clock(request, memory) ? memory.step_costs
-                                             : costs_by_bytes(loaded.model->info()),
-              follows_clock(request, memory)) {}
+      drafts_(
+          *loaded.model, sampler_, request.drafts,
+          follows_clock(request, memory) ? memory.step_costs : costs_by_bytes(loaded.model->info()),
+          follows_clock(request, memory)) {}
 
 Result<AnswerSummary> Generation::run(double queue_ms) {
   summary_.timings.queue_ms = queue_ms;
@@ -241,8 +241,8 @@ Status Generation::step() {
   const auto start = Clock::now();
   const TokenId next = generated_.back();
   const int64_t room = answer_tokens_max_ - std::ssize(generated_) - 1;
-  FATHOM_TRY(drafts_.propose(*sequence_.state, next, sampling_context(), room,
-                             &signals_.must_stop));
+  FATHOM_TRY(
+      drafts_.propose(*sequence_.state, next, sampling_context(), room, &signals_.must_stop));
   const double draft_ms = ms_since(start);
   std::vector<InputToken> tokens = {{next, nullptr}};
   for (const Draft& draft : drafts_.all()) tokens.push_back({draft.token, nullptr});
@@ -256,8 +256,7 @@ Status Generation::step() {
 Status Generation::settle() {
   const auto prompt_count = std::ssize(inputs_);
   const int64_t settled = prompt_count + std::max<int64_t>(std::ssize(generated_) - 1, 0);
-  if (settled < sequence_.state->token_count())
-    FATHOM_TRY(sequence_.state->truncate(settled));
+  if (settled < sequence_.state->token_count()) FATHOM_TRY(sequence_.state->truncate(settled));
   for (int64_t i = std::ssize(sequence_.keys); i < sequence_.state->token_count(); ++i)
     sequence_.keys.push_back({generated_[static_cast<size_t>(i - prompt_count)], -1, {}});
   return Status::ok();

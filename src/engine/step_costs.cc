@@ -29,8 +29,8 @@ class Stopwatch {
   static Result<Stopwatch> create(LanguageModel& model) {
     Stopwatch watch(model);
     const auto prompt = some_tokens(model.info(), kPromptTokens);
-    FATHOM_ASSIGN(watch.state_, model.new_sequence(kPromptTokens + 1 +
-                                                   model.info().draft_tokens_max));
+    FATHOM_ASSIGN(watch.state_,
+                  model.new_sequence(kPromptTokens + 1 + model.info().draft_tokens_max));
     FATHOM_TRY(watch.forward(prompt));
     return watch;
   }

@@ -122,11 +122,10 @@ std::string ChatWriter::delta_chunk(const AnswerDelta& delta, const AnswerSummar
   // Entries of a token that ends inside a character come with no text of their own yet.
   if (fields.empty()) fields = "\"content\":\"\"";
   const std::string logprobs = delta.logprobs.empty() ? "null" : logprobs_json(delta.logprobs);
-  return chunk(fmt::format(R"({{"index":0,"delta":{{{}}},"logprobs":{},"finish_reason":null}})",
-                           fields, logprobs),
-               format_.timings_per_token
-                   ? ",\"timings\":" + timings_json(so_far).dump()
-                   : std::string());
+  return chunk(
+      fmt::format(R"({{"index":0,"delta":{{{}}},"logprobs":{},"finish_reason":null}})", fields,
+                  logprobs),
+      format_.timings_per_token ? ",\"timings\":" + timings_json(so_far).dump() : std::string());
 }
 
 std::string ChatWriter::progress_chunk(int64_t done_tokens, const AnswerUsage& usage,

@@ -77,8 +77,7 @@ Status walk(Runner& runner, const DraftCase& c, const AtPass& at_pass) {
   FATHOM_TRY(runner.run(ids.first(split), 0, c.prefill - 1).status());
   auto pass = c.passes.begin();
   for (size_t p = split; pass != c.passes.end(); ++p) {
-    FATHOM_ASSIGN(const std::vector<float> logits,
-                  runner.run(ids.subspan(p, 1), 0, c.prefill - 1));
+    FATHOM_ASSIGN(const std::vector<float> logits, runner.run(ids.subspan(p, 1), 0, c.prefill - 1));
     if (static_cast<int64_t>(p) == pass->position) FATHOM_TRY(at_pass(*pass++, logits));
   }
   return Status::ok();
@@ -125,11 +124,10 @@ std::vector<float> before_sigmoid(std::span<const float> confidence) {
 
 Status run_end_to_end(const Subject& subject, GoldenCase& golden, const DraftCase& c,
                       const Arithmetic& arithmetic, Report* report) {
-  FATHOM_ASSIGN(Runner runner, Runner::create(subject, golden, arithmetic.policy, nullptr,
-                                              std::ssize(c.ids)));
-  Tally clear("drafts with margin > 0.1", arithmetic.logits_limit == Limit::kSmoothLogits
-                                              ? Limit::kEqual
-                                              : Limit::kPrinted);
+  FATHOM_ASSIGN(Runner runner,
+                Runner::create(subject, golden, arithmetic.policy, nullptr, std::ssize(c.ids)));
+  Tally clear("drafts with margin > 0.1",
+              arithmetic.logits_limit == Limit::kSmoothLogits ? Limit::kEqual : Limit::kPrinted);
   Tally close("drafts with a smaller margin", Limit::kPrinted);
   std::vector<Tally> tallies;
   FATHOM_TRY(walk(runner, c, [&](const DraftPass& pass, std::span<const float> logits) -> Status {
@@ -140,13 +138,11 @@ Status run_end_to_end(const Subject& subject, GoldenCase& golden, const DraftCas
     if (!drafts.empty()) drafts.erase(drafts.begin());  // y
     FATHOM_ASSIGN(const Chain chain, run_chain(runner, pass, drafts));
     compare_choices(chain, drafts, pass, &clear, &close);
-    tallies.push_back(
-        compare(golden, name("draft.logits"), arithmetic.logits_limit, chain.logits));
+    tallies.push_back(compare(golden, name("draft.logits"), arithmetic.logits_limit, chain.logits));
     tallies.push_back(compare(golden, name("draft.confidence"), arithmetic.logits_limit,
                               before_sigmoid(chain.confidence)));
     if (golden.has(name("target_logits")))
-      tallies.push_back(
-          compare(golden, name("target_logits"), arithmetic.logits_limit, logits));
+      tallies.push_back(compare(golden, name("target_logits"), arithmetic.logits_limit, logits));
     return Status::ok();
   }));
   tallies.push_back(std::move(clear));
@@ -195,10 +191,10 @@ Tally compare_windows(GoldenCase& golden, const v41::TextConfig& config, v41::St
     for (int64_t p = first; p <= pass.position; ++p) {
       const int64_t slot = p % (*want)->rows;
       state.window(static_cast<int32_t>(config.num_hidden_layers + i)).read(p, row);
-      tally.add(row,
-                std::span((*want)->floats).subspan(static_cast<size_t>(slot) * row.size(),
-                                                   row.size()),
-                config.head_dim, (*want)->dtype, name, slot);
+      tally.add(
+          row,
+          std::span((*want)->floats).subspan(static_cast<size_t>(slot) * row.size(), row.size()),
+          config.head_dim, (*want)->dtype, name, slot);
     }
   }
   return tally;
@@ -215,8 +211,8 @@ Status run_each_step_alone(const Subject& subject, GoldenCase& golden, const Dra
   }
   Recorder recorder(config.text, &golden, options);
   DraftObserver observer(&recorder, seeds);
-  FATHOM_ASSIGN(Runner runner, Runner::create(subject, golden, policy_of(golden), &observer,
-                                              std::ssize(c.ids)));
+  FATHOM_ASSIGN(Runner runner,
+                Runner::create(subject, golden, policy_of(golden), &observer, std::ssize(c.ids)));
   auto& state = dynamic_cast<v41::State&>(runner.state());
   const Limit limit = options.is_smooth ? Limit::kSmoothTap : Limit::kQuantisedBf16;
   std::vector<Tally> windows;
@@ -229,16 +225,16 @@ Status run_each_step_alone(const Subject& subject, GoldenCase& golden, const Dra
     FATHOM_TRY(state.truncate(pass.position));
     FATHOM_TRY(runner.model().seed_drafts(state));
     observer.set_seeding(false);
-    FATHOM_TRY(runner.run(std::span(c.ids).subspan(static_cast<size_t>(pass.position), 1), 0,
-                          c.prefill - 1)
-                   .status());
+    FATHOM_TRY(
+        runner
+            .run(std::span(c.ids).subspan(static_cast<size_t>(pass.position), 1), 0, c.prefill - 1)
+            .status());
     recorder.set_on(true);
     FATHOM_TRY(runner.model().seed_drafts(state));
     const bool all_fed = is_first && seeds != nullptr && pass.position == c.prefill;
-    const int64_t oldest =
-        std::max<int64_t>(0, pass.position - config.text.sliding_window + 1);
-    windows.push_back(compare_windows(golden, config.text, state, pass,
-                                      all_fed ? oldest : pass.position, limit));
+    const int64_t oldest = std::max<int64_t>(0, pass.position - config.text.sliding_window + 1);
+    windows.push_back(
+        compare_windows(golden, config.text, state, pass, all_fed ? oldest : pass.position, limit));
     FATHOM_ASSIGN(std::vector<TokenId> drafts, golden.tokens(pass.prefix() + "draft.ids"));
     if (!drafts.empty()) drafts.erase(drafts.begin());
     FATHOM_TRY(run_chain(runner, pass, drafts).status());

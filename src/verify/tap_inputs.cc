@@ -80,8 +80,7 @@ Names inputs_across_layers(const v41::TextConfig& config, int32_t layer, std::st
   if (tap == "engram.x_in" || (tap == "x_in" && role.engram < 0))
     return previous_streams(config, layer);
   if (tap == "x_in") return {own("engram.x_in"), own("engram.kv")};
-  if (tap == "pre_in")
-    return is_first ? Names{} : Names{of_layer(config, layer - 1, "hc_ffn.pre")};
+  if (tap == "pre_in") return is_first ? Names{} : Names{of_layer(config, layer - 1, "hc_ffn.pre")};
   if (tap == "index_score")
     return {own("index_q"), own("index_w"), of_layer(config, role.kv_source, "index_k")};
   if (tap == "topk") {

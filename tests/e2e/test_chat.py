@@ -17,9 +17,11 @@ def user(text):
 
 
 class Chat(unittest.TestCase):
+    options = ()
+
     @classmethod
     def setUpClass(cls):
-        cls.server = Server()
+        cls.server = Server(*cls.options)
         cls.client = cls.server.sdk()
 
     @classmethod
@@ -201,6 +203,11 @@ class Chat(unittest.TestCase):
             if count(text[:length]) == wanted:
                 return text[:length]
         raise AssertionError("no text of that many tokens")
+
+
+class ChatWithDrafts(Chat):
+    """All of it again, five drafts in every step."""
+    options = ("--draft", "5")
 
 
 if __name__ == "__main__":

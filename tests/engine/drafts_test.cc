@@ -130,8 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
              [](FakeScript&, AnswerRequest& r) { r.stop_strings = {"th a ST"}; }},
         Case{"LengthInsideARun", [](FakeScript&, AnswerRequest& r) { r.answer_tokens_max = 23; }},
         Case{"OneToken", [](FakeScript&, AnswerRequest& r) { r.answer_tokens_max = 1; }},
-        Case{"StopTokenInsideARun",
-             [](FakeScript&, AnswerRequest& r) { r.stop_tokens = {','}; }},
+        Case{"StopTokenInsideARun", [](FakeScript&, AnswerRequest& r) { r.stop_tokens = {','}; }},
         Case{"EndOfTurnHeldBack",
              [](FakeScript&, AnswerRequest& r) {
                r.ignores_end_of_turn = true;
@@ -228,7 +227,8 @@ TEST(Drafts, TheNextTurnGoesOnFromTheSettledState) {
   const auto first = sink->wait();
   ASSERT_TRUE(first.is_ok());
   AnswerRequest next = request;
-  const auto answer = *engine.loaded().tokenizer->encode("You said: ok", text::AddedTokens::kIgnore);
+  const auto answer =
+      *engine.loaded().tokenizer->encode("You said: ok", text::AddedTokens::kIgnore);
   next.prompt.insert(next.prompt.end(), answer.begin(), answer.end());
   sink = std::make_shared<RecordingSink>();
   engine.submit(std::move(*engine.reserve()), next, sink);

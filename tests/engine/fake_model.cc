@@ -52,8 +52,7 @@ struct FakeState : SequenceState {
 class FakeModel : public LanguageModel {
  public:
   FakeModel(std::shared_ptr<FakeScript> script, const text::Tokenizer* tokenizer,
-            text::MarkerIds markers, int64_t context_tokens, bool has_vision,
-            int64_t draft_tokens)
+            text::MarkerIds markers, int64_t context_tokens, bool has_vision, int64_t draft_tokens)
       : script_(std::move(script)), tokenizer_(tokenizer), markers_(markers) {
     info_.architecture = "fake";
     info_.vocab_count = tokenizer->vocab_count();

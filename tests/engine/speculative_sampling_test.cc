@@ -1,4 +1,4 @@
-// Exact speculative sampling (spec §7.4): tokens that come out of draft and judge have the
+// Topic: exact speculative sampling (spec §7.4). Tokens that come out of draft and judge have the
 // distribution of plain sampling from the target, under every warp.
 #include <gtest/gtest.h>
 
@@ -85,30 +85,31 @@ class SpeculativeSampling : public ::testing::TestWithParam<Warp> {};
 
 TEST_P(SpeculativeSampling, HasTheDistributionOfPlainSampling) {
   const SamplingParams& params = GetParam().params;
-  const ChiSquare found = chi_square(speculative_counts(params, [](Draft*) {}), plain_shares(params));
+  const ChiSquare found =
+      chi_square(speculative_counts(params, [](Draft*) {}), plain_shares(params));
   ASSERT_GT(found.freedom, 0);
   EXPECT_LT(found.value, limit(found.freedom));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Warps, SpeculativeSampling,
-    ::testing::Values(Warp{"None", {}}, Warp{"Cold", {.temperature = 0.6}},
-                      Warp{"Hot", {.temperature = 1.7}}, Warp{"TopK", {.top_k = 3}},
-                      Warp{"TopP", {.top_p = 0.8}}, Warp{"MinP", {.min_p = 0.2}},
-                      Warp{"FrequencyPenalty", {.frequency_penalty = 0.7}},
-                      Warp{"PresencePenalty", {.presence_penalty = 0.9}},
-                      Warp{"RepetitionPenalty", {.repetition_penalty = 1.5}},
-                      Warp{"Bias", {.logit_bias = {{1, 2.5f}, {0, -1.0f}}}},
-                      Warp{"All",
-                           {.temperature = 0.8,
-                            .top_k = 6,
-                            .top_p = 0.9,
-                            .min_p = 0.05,
-                            .frequency_penalty = 0.3,
-                            .presence_penalty = 0.2,
-                            .repetition_penalty = 1.2,
-                            .logit_bias = {{3, 2.0f}}}}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Warps, SpeculativeSampling,
+                         ::testing::Values(Warp{"None", {}}, Warp{"Cold", {.temperature = 0.6}},
+                                           Warp{"Hot", {.temperature = 1.7}},
+                                           Warp{"TopK", {.top_k = 3}}, Warp{"TopP", {.top_p = 0.8}},
+                                           Warp{"MinP", {.min_p = 0.2}},
+                                           Warp{"FrequencyPenalty", {.frequency_penalty = 0.7}},
+                                           Warp{"PresencePenalty", {.presence_penalty = 0.9}},
+                                           Warp{"RepetitionPenalty", {.repetition_penalty = 1.5}},
+                                           Warp{"Bias", {.logit_bias = {{1, 2.5f}, {0, -1.0f}}}},
+                                           Warp{"All",
+                                                {.temperature = 0.8,
+                                                 .top_k = 6,
+                                                 .top_p = 0.9,
+                                                 .min_p = 0.05,
+                                                 .frequency_penalty = 0.3,
+                                                 .presence_penalty = 0.2,
+                                                 .repetition_penalty = 1.2,
+                                                 .logit_bias = {{3, 2.0f}}}}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(SpeculativeSamplingFaults, AWrongDraftDistributionIsNoticed) {
   // The drafter draws with a warp, and tells the distribution without it.

@@ -34,7 +34,8 @@ void gather_groups(MatrixView<const float> waiting, MatrixView<const float> rows
                    int64_t group_rows, float* to) {
   if (group_rows == 0) return;
   for (int64_t r = 0; r < waiting.rows; ++r) to = std::ranges::copy(waiting.row(r), to).out;
-  for (int64_t r = 0; r < group_rows - waiting.rows; ++r) to = std::ranges::copy(rows.row(r), to).out;
+  for (int64_t r = 0; r < group_rows - waiting.rows; ++r)
+    to = std::ranges::copy(rows.row(r), to).out;
 }
 
 // Ratio above 1: softmax pooling of k by g over each group (§3.5), in f32 until the norm.

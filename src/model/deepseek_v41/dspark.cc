@@ -76,8 +76,8 @@ Status seed_drafts(const Pass& pass, State& state) {
 
   kernels::Scratch scratch(pass.workspace());
   const int64_t count = end - first;
-  const auto main_hidden = take_rows(
-      scratch, count, std::ssize(config.dspark_target_layer_ids) * config.hidden_size);
+  const auto main_hidden =
+      take_rows(scratch, count, std::ssize(config.dspark_target_layer_ids) * config.hidden_size);
   const auto main_x = take_rows(scratch, count, config.hidden_size);
   const auto kv = take_rows(scratch, count, config.head_dim);
   const auto table = take_rows(scratch, count, config.qk_rope_head_dim);

@@ -5,8 +5,8 @@
 
 #include "kernels/rope.h"
 #include "memory/available_memory.h"
-#include "model/deepseek_v41/engram_multipliers.h"
 #include "model/deepseek_v41/dspark.h"
+#include "model/deepseek_v41/engram_multipliers.h"
 #include "model/deepseek_v41/forward.h"
 #include "model/deepseek_v41/state.h"
 #include "model/deepseek_v41/vision.h"
@@ -72,8 +72,7 @@ Status check_candidates(const TextConfig& config) {
 
 int64_t weight_bytes(std::initializer_list<const WeightView*> weights) {
   int64_t bytes = 0;
-  for (const WeightView* w : weights)
-    bytes += w->rows * w->cols * dtype_bytes(w->dtype);
+  for (const WeightView* w : weights) bytes += w->rows * w->cols * dtype_bytes(w->dtype);
   return bytes;
 }
 
@@ -82,9 +81,8 @@ double block_bytes(const TextConfig& config, const BlockWeights& block, double e
                    int64_t rows) {
   const AttentionWeights& a = block.attn;
   const SharedExpertWeights& shared = block.ffn.shared_experts;
-  const int64_t dense =
-      weight_bytes({&a.wq_a, &a.wq_b, &a.wkv, &a.wo_a, &a.wo_b, &shared.w1, &shared.w2, &shared.w3,
-                    &block.ffn.gate.weight});
+  const int64_t dense = weight_bytes({&a.wq_a, &a.wq_b, &a.wkv, &a.wo_a, &a.wo_b, &shared.w1,
+                                      &shared.w2, &shared.w3, &block.ffn.gate.weight});
   constexpr double kFp4Bytes = 0.5 + 1.0 / 32;  // code and scale
   const double expert =
       3.0 * kFp4Bytes * static_cast<double>(config.moe_intermediate_size * config.hidden_size);
@@ -108,9 +106,8 @@ void add_draft_info(const TextConfig& config, const Weights& weights, int64_t st
   }
   const auto block = static_cast<double>(config.dspark_block_size);
   const StageWeights& back = weights.mtp.back();
-  info->draft_bytes =
-      head + block * static_cast<double>(weight_bytes({&*back.markov_head})) +
-      static_cast<double>(weight_bytes({&*weights.mtp.front().main_proj}));
+  info->draft_bytes = head + block * static_cast<double>(weight_bytes({&*back.markov_head})) +
+                      static_cast<double>(weight_bytes({&*weights.mtp.front().main_proj}));
   for (const StageWeights& stage : weights.mtp)
     info->draft_bytes +=
         block_bytes(config, stage.block, static_cast<double>(config.dspark_num_experts_per_tok),
@@ -169,19 +166,19 @@ Result<std::unique_ptr<Model>> Model::create(std::shared_ptr<Checkpoint> checkpo
   for (int32_t l = 0; l < config.num_hidden_layers; ++l)
     roles.push_back(layer_role(config, LayerId{l}));
   roles.resize(roles.size() + checkpoint->weights().mtp.size());  // stages: window attention only
-  parts->pass.emplace(Pass{.config = config,
-                           .weights = checkpoint->weights(),
-                           .experts = checkpoint->experts(),
-                           .ops = Ops(*parts->context, parts->policy),
-                           .taps = Taps(options.observer,
-                                        static_cast<int32_t>(config.num_hidden_layers)),
-                           .main_frequencies = kernels::rope_frequencies(
-                               config.qk_rope_head_dim, config.rope_theta, std::nullopt),
-                           .compressed_frequencies = kernels::rope_frequencies(
-                               config.qk_rope_head_dim, config.compress_rope_theta, yarn(config)),
-                           .roles = std::move(roles),
-                           .engram = engram_hashing(config, options.token_map),
-                           .token_map = std::move(options.token_map)});
+  parts->pass.emplace(
+      Pass{.config = config,
+           .weights = checkpoint->weights(),
+           .experts = checkpoint->experts(),
+           .ops = Ops(*parts->context, parts->policy),
+           .taps = Taps(options.observer, static_cast<int32_t>(config.num_hidden_layers)),
+           .main_frequencies =
+               kernels::rope_frequencies(config.qk_rope_head_dim, config.rope_theta, std::nullopt),
+           .compressed_frequencies = kernels::rope_frequencies(
+               config.qk_rope_head_dim, config.compress_rope_theta, yarn(config)),
+           .roles = std::move(roles),
+           .engram = engram_hashing(config, options.token_map),
+           .token_map = std::move(options.token_map)});
   if (parts->info.has_vision)
     parts->vision.emplace(*parts->config.vision, config.hidden_size, *checkpoint->weights().vision,
                           parts->policy, *parts->context);

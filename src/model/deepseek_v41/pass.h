@@ -27,9 +27,7 @@ struct Pass {
   std::vector<int32_t> token_map;             // token -> compressed id; empty without Engram
 
   // A DSpark stage i is a layer like the others, L + i: window attention only, no Engram (§7.1).
-  int32_t stage_layer(size_t i) const {
-    return static_cast<int32_t>(weights.layers.size() + i);
-  }
+  int32_t stage_layer(size_t i) const { return static_cast<int32_t>(weights.layers.size() + i); }
   bool is_stage(int32_t l) const { return l >= stage_layer(0); }
   const BlockWeights& layer(int32_t l) const {
     const auto i = static_cast<size_t>(l);

@@ -56,8 +56,8 @@ Result<std::unique_ptr<State>> State::create(const TextConfig& config,
   const bool is_bf16 = policy.quantise_caches;
   const int64_t window_size = config.sliding_window;
   for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
-    FATHOM_ASSIGN(WindowRows window, WindowRows::create(config.head_dim, is_bf16, window_size,
-                                                        sizes.step_rows_max));
+    FATHOM_ASSIGN(WindowRows window,
+                  WindowRows::create(config.head_dim, is_bf16, window_size, sizes.step_rows_max));
     state->windows_.push_back(std::move(window));
     const LayerRole role = layer_role(config, LayerId{l});
     std::unique_ptr<SourceState> source;

@@ -44,8 +44,8 @@ struct SourceState {
 // What a sequence may be asked to remember beyond the backbone.
 struct StateSizes {
   int64_t token_count_max = 0;
-  int64_t step_rows_max = 0;     // positions a step
-  int64_t draft_stages = 0;      // DSpark stages; 0: no drafter
+  int64_t step_rows_max = 0;      // positions a step
+  int64_t draft_stages = 0;       // DSpark stages; 0: no drafter
   int64_t truncate_rows_max = 0;  // positions that truncate() may forget
 };
 
@@ -88,7 +88,7 @@ class State : public SequenceState {
   int64_t step_begin_ = 0;  // token_count_ before the last step
   int64_t logits_from_ = 0;
   int64_t history_max_ = 0;
-  std::vector<WindowRows> windows_;                    // [L + stages]
+  std::vector<WindowRows> windows_;  // [L + stages]
   std::optional<WindowRows> main_hidden_;
   std::vector<std::unique_ptr<SourceState>> sources_;  // [L]; null: not a kv source
   std::vector<int32_t> history_;

@@ -44,8 +44,8 @@ Step::Step(const TextConfig& config, std::vector<Segment> segments, kernels::Scr
   is_picture_ = {scratch.take<uint8_t>(rows), rows};
   streams = take_rows(scratch, rows, config.hc_mult * config.hidden_size);
   pre = take_rows(scratch, rows, config.hc_mult);
-  main_hidden = take_rows(scratch, rows,
-                          std::ssize(config.dspark_target_layer_ids) * config.hidden_size);
+  main_hidden =
+      take_rows(scratch, rows, std::ssize(config.dspark_target_layer_ids) * config.hidden_size);
   rope_main = take_rows(scratch, rows, config.qk_rope_head_dim);
   rope_compressed = take_rows(scratch, rows, config.qk_rope_head_dim);
   for (Segment& segment : segments_) {

@@ -24,7 +24,7 @@ struct Segment {
   int64_t position = 0;  // of the first row
   int64_t logits_from = 0;
   bool is_draft_block = false;  // every row sees the window of the first, and all rows (§7.3)
-  MatrixView<int32_t> top_k;  // [count, K] groups that a row attends, from the last index source
+  MatrixView<int32_t> top_k;    // [count, K] groups that a row attends, from the last index source
   MatrixView<uint8_t> candidates;  // [count, blocks] from the candidate source, 1 = kept
 };
 
@@ -50,10 +50,10 @@ class Step {
   // Row of the step as it was made; for what was computed before rows left.
   std::span<const int64_t> origin() const { return origin_.row_span(); }
 
-  MatrixView<float> streams;       // X [n, S·D]
-  MatrixView<float> pre;           // [n, S] collapse weights of the next site
-  EngramRows engram;               // of all rows that the step began with
-  MatrixView<float> main_hidden;   // [n, targets · D] what drafts are conditioned on (§7.2)
+  MatrixView<float> streams;      // X [n, S·D]
+  MatrixView<float> pre;          // [n, S] collapse weights of the next site
+  EngramRows engram;              // of all rows that the step began with
+  MatrixView<float> main_hidden;  // [n, targets · D] what drafts are conditioned on (§7.2)
   // (cos, sin) rows for layers of ratio 0 and for those with compressed KV, [n, R].
   MatrixView<float> rope_main;
   MatrixView<float> rope_compressed;

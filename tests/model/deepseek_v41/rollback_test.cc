@@ -85,7 +85,8 @@ Decode run_with_drafts(Model& model, std::span<const TokenId> ids, const NextPla
     Plan plan = next_plan();
     plan.drafted = std::min(plan.drafted, kEnd - p - 1);
     plan.accepted = std::min(plan.accepted, plan.drafted);
-    if (plan.asks_drafter) out.drafts[p] = draft_rows(model, *out.state, ids[static_cast<size_t>(p)]);
+    if (plan.asks_drafter)
+      out.drafts[p] = draft_rows(model, *out.state, ids[static_cast<size_t>(p)]);
     std::vector<TokenId> step(ids.begin() + p, ids.begin() + p + 1 + plan.drafted);
     for (int64_t i = 1 + plan.accepted; i < std::ssize(step); ++i)
       step[static_cast<size_t>(i)] = (step[static_cast<size_t>(i)] + 7) % 500;
@@ -166,8 +167,9 @@ TEST_P(Rollback, AfterEveryCountOfAcceptedDrafts) {
   ASSERT_EQ(block, 5);
   for (int64_t drafted = 1; drafted <= block; ++drafted) {
     for (int64_t accepted = 0; accepted <= drafted; ++accepted) {
-      const Decode decode =
-          run_with_drafts(*model_, ids_, [&] { return Plan{drafted, accepted, accepted == 1}; });
+      const Decode decode = run_with_drafts(*model_, ids_, [&] {
+        return Plan{drafted, accepted, accepted == 1};
+      });
       expect_same(decode.logits, plain_.logits, "logits");
       expect_same(decode.drafts, plain_.drafts, "drafts");
       expect_same_state(*model_, *decode.state, *plain_.state);
@@ -219,11 +221,11 @@ TEST_P(Rollback, ADraftThatWasBrokenOffChangesNothing) {
   CancelFlag cancel{true};
   const auto none = [](const DraftOffer&) { return std::optional<TokenId>(); };
   EXPECT_EQ(model_->draft(*decode.state, 7, none, &cancel).code(), Code::kCancelled);
-  EXPECT_TRUE(same_bits(draft_rows(*model_, *decode.state, ids_[kPrompt]),
-                        plain_.drafts.at(kPrompt)));
-  EXPECT_TRUE(same_bits(run_ids(*model_, *decode.state, std::span(ids_).subspan(kPrompt, 1), 0,
-                                kPrompt - 1),
-                        plain_.logits.at(kPrompt)));
+  EXPECT_TRUE(
+      same_bits(draft_rows(*model_, *decode.state, ids_[kPrompt]), plain_.drafts.at(kPrompt)));
+  EXPECT_TRUE(same_bits(
+      run_ids(*model_, *decode.state, std::span(ids_).subspan(kPrompt, 1), 0, kPrompt - 1),
+      plain_.logits.at(kPrompt)));
 }
 
 TEST_P(Rollback, DraftsAreTheSameHoweverThePromptWasCut) {
