@@ -53,7 +53,7 @@ class DraftPlanner {
   void correct_costs(const Step& step);
 
   StepCosts costs_;
-  const bool follows_clock_;
+  bool follows_clock_;
   std::vector<Acceptance> acceptance_;  // [drafts]
   std::vector<double> confidences_;     // of the chain that was begun
   double chain_survival_ = 1;           // probability that the whole chain is accepted

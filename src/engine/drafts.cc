@@ -7,14 +7,13 @@
 
 namespace fathom {
 
-Drafts::Drafts(LanguageModel& model, Sampler& sampler, DraftWish wish, StepCosts costs,
-               bool follows_clock)
+Drafts::Drafts(LanguageModel& model, Sampler& sampler, DraftWish wish,
+               std::optional<DraftPlanner> planner)
     : model_(model),
       sampler_(sampler),
       wish_(wish),
-      tallies_(static_cast<size_t>(model.info().draft_tokens_max)) {
-  if (!tallies_.empty()) planner_.emplace(std::move(costs), follows_clock);
-}
+      planner_(std::move(planner)),
+      tallies_(static_cast<size_t>(model.info().draft_tokens_max)) {}
 
 bool Drafts::begins_chain(int64_t room) {
   if (!planner_ || is_broken_ || room < 1) return false;

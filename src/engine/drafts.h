@@ -21,10 +21,9 @@ namespace fathom {
 
 class Drafts {
  public:
-  // `model` and `sampler` outlive it. `costs` and `follows_clock` as DraftPlanner takes them; both
-  // unused without a drafter.
-  Drafts(LanguageModel& model, Sampler& sampler, DraftWish wish, StepCosts costs,
-         bool follows_clock);
+  // `model` and `sampler` outlive it. No planner: the model has no drafter.
+  Drafts(LanguageModel& model, Sampler& sampler, DraftWish wish,
+         std::optional<DraftPlanner> planner);
 
   // Guesses what follows `next`, which context.generated ends with: at most `room` tokens.
   // A failing draft pass ends drafting for this answer, not the answer; only kCancelled is told.
@@ -45,7 +44,8 @@ class Drafts {
   void finish();
 
   const std::vector<DraftTally>& tallies() const { return tallies_; }  // [place]
-  const DraftPlanner* planner() const { return planner_ ? &*planner_ : nullptr; }
+  // With what this answer taught it.
+  const std::optional<DraftPlanner>& planner() const { return planner_; }
 
  private:
   bool begins_chain(int64_t room);
@@ -56,8 +56,8 @@ class Drafts {
   LanguageModel& model_;
   Sampler& sampler_;
   const DraftWish wish_;
-  std::optional<DraftPlanner> planner_;  // none: no drafter
-  std::vector<TokenId> text_;            // generated tokens and the drafts behind them
+  std::optional<DraftPlanner> planner_;
+  std::vector<TokenId> text_;  // generated tokens and the drafts behind them
   std::vector<Draft> drafts_;
   size_t place_ = 0;
   bool is_broken_ = false;  // a draft pass failed

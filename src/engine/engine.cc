@@ -160,14 +160,16 @@ std::vector<DraftTally> Engine::draft_tallies() const {
   return draft_tallies_;
 }
 
+void Engine::time_drafts() {
+  const StepCosts costs = measure_step_costs(*loaded_.model, options_.draft_timing);
+  if (costs.step.empty()) return;
+  log(LogLevel::kDebug, "a step of 1 row takes {:.3f} ms, of {} rows {:.3f} ms, drafts {:.3f} ms",
+      costs.step.front(), costs.step.size(), costs.step.back(), costs.draft);
+  memory_.planner.emplace(costs, /*follows_clock=*/true);
+}
+
 void Engine::run() {
-  if (options_.draft_timing.count() > 0)
-    memory_.step_costs = measure_step_costs(*loaded_.model, options_.draft_timing);
-  if (!memory_.step_costs.step.empty())
-    log(LogLevel::kDebug,
-        "draft costs: a step of 1 row {:.3f} ms, of {} rows {:.3f} ms, drafts {:.3f} ms",
-        memory_.step_costs.step.front(), memory_.step_costs.step.size(),
-        memory_.step_costs.step.back(), memory_.step_costs.draft);
+  if (options_.draft_timing.count() > 0) time_drafts();
   std::unique_lock lock(mu_);
   while (true) {
     work_.wait(lock, [&] { return is_stopping_ || !queue_.empty(); });

@@ -94,6 +94,7 @@ class Engine {
   void watch();  // breaks off cancelled steps and ends requests that waited too long
   void watch_once(std::unique_lock<std::mutex>& lock);
   void answer(Job& job);
+  void time_drafts();
   void release_place();
 
   LoadedModel loaded_;

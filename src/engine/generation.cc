@@ -24,10 +24,17 @@ SamplerOptions sampler_options(const LoadedModel& loaded, const AnswerRequest& r
   return options;
 }
 
-// A drawn answer depends on how many drafts there were: its plan may not depend on the clock, or
-// its seed would not repeat it.
-bool follows_clock(const AnswerRequest& request, const GenerationMemory& memory) {
-  return request.sampling.temperature <= 0 && !memory.step_costs.step.empty();
+// A drawn answer depends on how many drafts there were: its plan may depend neither on the clock
+// nor on earlier answers, or its seed would not repeat it.
+bool shares_planner(const AnswerRequest& request, const GenerationMemory& memory) {
+  return request.sampling.temperature <= 0 && memory.planner.has_value();
+}
+
+std::optional<DraftPlanner> make_planner(const LoadedModel& loaded, const AnswerRequest& request,
+                                         const GenerationMemory& memory) {
+  if (loaded.model->info().draft_tokens_max == 0) return std::nullopt;
+  if (shares_planner(request, memory)) return memory.planner;
+  return DraftPlanner(costs_by_bytes(loaded.model->info()), /*follows_clock=*/false);
 }
 
 }  // namespace
@@ -52,10 +59,7 @@ Generation::Generation(const LoadedModel& loaded, const AnswerRequest& request, 
       answer_tokens_max_(std::min(request.answer_tokens_max,
                                   limits.context_tokens - expanded_prompt_tokens(request))),
       sampler_(sampler_options(loaded, request)),
-      drafts_(
-          *loaded.model, sampler_, request.drafts,
-          follows_clock(request, memory) ? memory.step_costs : costs_by_bytes(loaded.model->info()),
-          follows_clock(request, memory)) {}
+      drafts_(*loaded.model, sampler_, request.drafts, make_planner(loaded, request, memory)) {}
 
 Result<AnswerSummary> Generation::run(double queue_ms) {
   summary_.timings.queue_ms = queue_ms;
@@ -73,7 +77,7 @@ Result<AnswerSummary> Generation::run(double queue_ms) {
   decode_start_ = Clock::now();
   FATHOM_ASSIGN(summary_.reason, decode());
   summary_.timings.decode_ms = ms_since(decode_start_);
-  if (follows_clock(request_, memory_)) memory_.step_costs = drafts_.planner()->costs();
+  if (shares_planner(request_, memory_)) memory_.planner = drafts_.planner();
   summary_.stop_string = text_.stop_string();
   return summary_;
 }

@@ -30,7 +30,7 @@ struct StopSignals {
 // What answers leave behind for those after them. Engine thread only.
 struct GenerationMemory {
   PrefixCache cache;
-  StepCosts step_costs;  // ms, corrected by each answer; empty: not measured
+  std::optional<DraftPlanner> planner;  // of greedy answers, in ms; none: nothing was measured
 };
 
 class Generation {
