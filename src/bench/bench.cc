@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -113,13 +112,11 @@ Result<Figures> run_bench(const BenchOptions& options) {
 }
 
 Status write_json(const Figures& figures, const Origin& origin, const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  std::error_code code;  // a folder that cannot be made shows in the file
-  if (!folder.empty()) std::filesystem::create_directories(folder, code);
   std::ofstream file(path);
   file << to_json(figures, origin);
   file.close();
-  if (!file) return error(Code::kInvalidArgument, "{} cannot be written", path);
+  if (!file)
+    return error(Code::kInvalidArgument, "{} cannot be written; its folder must be there", path);
   return {};
 }
 

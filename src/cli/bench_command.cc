@@ -1,5 +1,6 @@
 // fathom bench: the table as it is measured, and its JSON forms.
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "bench/bench.h"
@@ -8,6 +9,18 @@
 #include "cli/model_setup.h"
 
 namespace fathom::cli {
+
+namespace {
+
+constexpr const char* kHistory = "bench/history";
+
+Status check_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (std::filesystem::is_directory(folder)) return Status::ok();
+  return error(Code::kInvalidArgument, "--json {}: there is no folder {}", path, folder.string());
+}
+
+}  // namespace
 
 int bench_command(const Settings& settings) {
   bench::BenchOptions options;
@@ -20,16 +33,23 @@ int bench_command(const Settings& settings) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
   };
+  const auto json_path = settings.text("--json");
+  if (json_path) {  // known now, not after minutes of measuring
+    const Status status = check_folder_of(*json_path);
+    if (!status.is_ok()) return report(status), kExitUsage;
+  }
   const auto figures = bench::run_bench(options);
   if (!figures) return report(figures.status());
 
   const bench::Origin origin{kBuildId, bench::machine_name()};
-  if (const auto path = settings.text("--json")) {
-    const Status status = bench::write_json(*figures, origin, *path);
+  if (json_path) {
+    const Status status = bench::write_json(*figures, origin, *json_path);
     if (!status.is_ok()) return report(status);
   }
   if (settings.flag("--record")) {
-    const std::string path = bench::history_path("bench/history", origin);
+    std::error_code code;  // a folder that cannot be made shows in the file
+    std::filesystem::create_directories(kHistory, code);
+    const std::string path = bench::history_path(kHistory, origin);
     const Status status = bench::write_json(*figures, origin, path);
     if (!status.is_ok()) return report(status);
     std::fprintf(stderr, "kept in %s\n", path.c_str());

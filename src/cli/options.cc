@@ -77,9 +77,13 @@ Status check_value(const Option& option, std::string_view place, const std::stri
   if (option.kind == Kind::kNumber || option.kind == Kind::kInteger) {
     const bool is_integer = option.kind == Kind::kInteger;
     const auto number = is_integer && !to_integer(value) ? std::nullopt : to_number(value);
+    const auto bound = [&](double limit) {
+      return is_integer ? fmt::format("{:.0f}", limit) : fmt::format("{}", limit);
+    };
     if (!number || !(*number >= option.min && *number <= option.max))
       return error(Code::kInvalidArgument, "{}: wanted {} from {} to {}, found \"{}\"", place,
-                   is_integer ? "a whole number" : "a number", option.min, option.max, value);
+                   is_integer ? "a whole number" : "a number", bound(option.min), bound(option.max),
+                   value);
   }
   if (value.empty() && option.name != "--prompt" && option.name != "--system")
     return error(Code::kInvalidArgument, "{}: the value is empty; wanted {}", place, option.value);

@@ -111,9 +111,11 @@ bool Access::is_allowed_origin(std::string_view origin, std::string_view host) c
 
 Result<std::vector<std::string>> read_key_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return error(Code::kNotFound, "cannot read the key file {}", path);
   struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
+  if (!file || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
+    return error(Code::kNotFound, "{}: wanted a file of keys, found {}", path,
+                 file ? "a folder" : "none that can be read");
+  if ((info.st_mode & 077) != 0)
     log(LogLevel::kWarning, "key file {} can be read by other users; chmod 600 it", path);
   std::vector<std::string> keys;
   std::string line;

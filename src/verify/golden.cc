@@ -110,8 +110,9 @@ Result<std::vector<TokenId>> GoldenCase::tokens(const std::string& tensor) {
 
 Result<GoldenFolder> open_golden_folder(const std::string& path) {
   const std::string index = path + "/index.json";
-  FATHOM_ASSIGN(const std::string text, read_file(index, int64_t{64} << 20));
-  Result<Json> json = parse_json(text, {.bytes_max = int64_t{64} << 20});
+  const Result<std::string> text = read_file(index, int64_t{64} << 20);
+  if (!text) return text.status().with_context("a golden folder begins with its index");
+  Result<Json> json = parse_json(*text, {.bytes_max = int64_t{64} << 20});
   if (!json) return json.status().with_context(index);
   if (!json->is_object() || !json->contains("cases") || !(*json)["cases"].is_object())
     return error(Code::kDataLoss, "{}: a golden index needs an object \"cases\"", index);

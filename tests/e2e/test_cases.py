@@ -1,5 +1,6 @@
 """Inputs of kinds that broke other engines (tests/data/cases) against a server."""
 
+import base64
 import json
 import pathlib
 import subprocess
@@ -222,6 +223,59 @@ class Cases(unittest.TestCase):
                     usage = json.loads(reply)["usage"]
                     self.assertGreater(usage["prompt_tokens_details"]["image_tokens"], 0)
         self.still_well()
+
+    def picture_case(self, path):
+        """Status, body and seconds of a question about a file."""
+        url = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+        content = [{"type": "image_url", "image_url": {"url": url}},
+                   {"type": "text", "text": "List the shapes."}]
+        start = time.monotonic()
+        status, body, _ = self.server.ask("POST", "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": content}], "temperature": 0,
+            "max_tokens": 8})
+        return status, body, time.monotonic() - start
+
+    def test_img3_giants(self):
+        with tempfile.TemporaryDirectory() as folder:
+            generate("img3_huge.py", folder)
+            files = sorted(p for p in pathlib.Path(folder).iterdir() if p.suffix in (".png", ".jpg"))
+            self.assertEqual(len(files), 11)
+            self.server.chat("hi", max_tokens=2)
+            before = self.server.rss_bytes()
+            for path in files:
+                with self.subTest(path.name):
+                    status, body, seconds = self.picture_case(path)
+                    if path.name.startswith(("bomb", "lying")):
+                        self.assertEqual(status, 400, body[:200])
+                        self.assertIn(b"messages[0].content[0].image_url.url", body)
+                        # 1 s is wanted of the refusal; sending and load of the machine add to it.
+                        self.assertLess(seconds, 5)
+                        self.assertLess(self.server.rss_bytes() - before, 100 << 20)
+                    else:
+                        self.assertEqual(status, 200, body[:200])
+                        usage = json.loads(body)["usage"]["prompt_tokens_details"]
+                        self.assertGreater(usage["image_tokens"], 0)
+                        self.assertLess(self.server.rss_bytes() - before, 600 << 20)
+
+    def test_img6_the_same_on_every_instruction_set(self):
+        seen = {}
+        with tempfile.TemporaryDirectory() as folder:
+            requests = generate("img6_backend_pictures.py", folder)
+            self.assertEqual(len(requests), 16)
+            for isa in ("portable", "avx2", "avx512"):
+                try:
+                    server = Server("--isa", isa)
+                except RuntimeError as error:
+                    self.assertIn("this CPU", str(error))
+                    continue
+                with server:
+                    for name, case in requests.items():
+                        answer = server.chat(logprobs=True, top_logprobs=5, **case["body"])
+                        seen.setdefault(name, set()).add(
+                            json.dumps([answer["choices"], answer["usage"]], sort_keys=True))
+        for name, answers in seen.items():
+            with self.subTest(name):
+                self.assertEqual(len(answers), 1, "answers differ, to the bits of the logprobs")
 
     def test_net3_nothing_is_fetched(self):
         cases, _ = self.cases("net3_fetching.py")

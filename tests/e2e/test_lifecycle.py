@@ -221,6 +221,25 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 1)
             self.assertIn("max_position_embeddings 1, wanted at least 2", result.stderr)
 
+    def test_errors_name_the_thing_the_wanted_and_the_found(self):
+        model = ("--model", model_or_skip())
+        with tempfile.TemporaryDirectory() as folder:
+            cases = (
+                (("run", *model, "--prompt", "x", "--seed", "1" + 20 * "0"),
+                 "--seed: wanted a whole number from 0 to 9200000000000000000, found"),
+                (("run", *model, "--prompt", "x", "--draft", "fast"),
+                 "--draft: wanted auto, off or 0 to 64, found fast"),
+                (("serve", *model, "--api-key-file", folder),
+                 f"{folder}: wanted a file of keys, found a folder"),
+                (("verify", *model, "--golden", folder), f"{folder}/index.json: No such file"),
+                (("bench", "server", *model, "--json", f"{folder}/missing/x.json"),
+                 f"there is no folder {folder}/missing"))
+            for command, wanted in cases:
+                with self.subTest(command[0]):
+                    result = self.run_program(*command)
+                    self.assertIn(result.returncode, (1, 2))
+                    self.assertIn(wanted, result.stderr)
+
     def test_inspect_names_a_missing_tokenizer(self):
         with tempfile.TemporaryDirectory() as folder:
             for file in pathlib.Path(model_or_skip()).iterdir():

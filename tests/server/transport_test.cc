@@ -1,4 +1,6 @@
 // Topic: The wire: framing, limits, deadlines, keys, origins (HTTP API §15, T1 to T10).
+#include <sys/resource.h>
+
 #include <thread>
 
 #include "tests/server/server_fixture.h"
@@ -138,11 +140,15 @@ TEST_F(Transport, SaysContinueWhenAskedAndRefusesWithoutIt) {
 
 TEST_F(Transport, AnswersHealthChecksBesideAFullHouse) {
   Options options;
-  options.limits.connections_max = 40;
-  options.limits.connections_per_peer_max = 40;
+  options.limits.connections_max = 512;
+  options.limits.connections_per_peer_max = 512;
+  rlimit files{};  // both ends of each connection are in this process
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
   start(options);
   std::vector<std::unique_ptr<HttpClient>> idle;
-  for (int i = 0; i < 60; ++i) idle.push_back(std::make_unique<HttpClient>(http_->port()));
+  for (int i = 0; i < 540; ++i) idle.push_back(std::make_unique<HttpClient>(http_->port()));
   EXPECT_EQ(ask("GET", "/health").status, 200);
   EXPECT_EQ(ask("GET", "/v1/models").status, 503) << "only health checks";
   idle.clear();
