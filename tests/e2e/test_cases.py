@@ -238,7 +238,8 @@ class Cases(unittest.TestCase):
     def test_img3_giants(self):
         with tempfile.TemporaryDirectory() as folder:
             generate("img3_huge.py", folder)
-            files = sorted(p for p in pathlib.Path(folder).iterdir() if p.suffix in (".png", ".jpg"))
+            files = sorted(path for path in pathlib.Path(folder).iterdir()
+                           if path.suffix in (".png", ".jpg"))
             self.assertEqual(len(files), 11)
             self.server.chat("hi", max_tokens=2)
             before = self.server.rss_bytes()
