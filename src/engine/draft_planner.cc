@@ -77,10 +77,10 @@ void DraftPlanner::record(const Step& step) {
     a.tried = kForget * a.tried + 1;
   }
   if (follows_clock_) correct_costs(step);
-  const auto verified = static_cast<size_t>(step.verified);
-  const double cost = follows_clock_ ? step.step_cost + (step.drafted ? step.draft_cost : 0)
-                                     : costs_.step[verified] + (step.drafted ? costs_.draft : 0);
+  // By the costs as they are known now, not by this step's: a pause of the machine is nobody's
+  // loss.
   const auto tokens = static_cast<double>(1 + step.accepted);
+  const double cost = costs_.step[static_cast<size_t>(step.verified)] + costs_.draft;
   const double gain = step.drafted ? tokens - cost / plain() : 0;
   credit_ = std::min(kCreditMax, credit_ + gain + kCreditPerToken * tokens);
 }

@@ -79,7 +79,7 @@ void Drafts::record_step() {
   has_step_ = false;
   step_.verified = std::ssize(drafts_);
   step_.accepted = static_cast<int64_t>(place_);
-  if (planner_) planner_->record(step_);
+  if (wish_.count == DraftWish::kAuto && planner_) planner_->record(step_);
 }
 
 }  // namespace fathom

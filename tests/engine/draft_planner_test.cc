@@ -70,6 +70,22 @@ TEST(DraftPlanner, CostsAtMostTwoPercentOfAnyStretchWhenTheLuckTurns) {
     EXPECT_LE(slowest_256(simulate(costs, 3000, 0.9, turns)), 256 / 0.98);
 }
 
+TEST(DraftPlanner, APauseOfTheMachineDoesNotEndDrafts) {
+  DraftPlanner planner(kCheapRows, true);
+  int64_t drafted = 0;
+  for (int i = 0; i < 200; ++i) {
+    DraftPlanner::Step step{.drafted = planner.begins_drafts()};
+    while (step.drafted && planner.takes_draft(0.9)) ++step.verified;
+    step.judged = step.accepted = step.verified;
+    const double pause = i == 20 ? 10'000 : 1;
+    step.step_cost = pause * kCheapRows.step[static_cast<size_t>(step.verified)];
+    step.draft_cost = step.drafted ? kCheapRows.draft : 0;
+    planner.record(step);
+    if (i > 30) drafted += step.verified;
+  }
+  EXPECT_GT(drafted, 4 * 160) << "five of most steps";
+}
+
 TEST(DraftPlanner, ComesBackWhenDraftsBecomeGood) {
   const auto later = [](int token) { return token > 1000; };
   const Answer run = simulate(kCheapRows, 3000, 0.9, later);
