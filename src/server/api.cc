@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
+#include "server/json_output.h"
 #include "server/web_files.h"
 
 namespace fathom::server {
@@ -31,12 +32,6 @@ std::string iso_time(int64_t seconds) {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
-}
-
-HttpResponse json_response(const Json& json) {
-  HttpResponse response;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return response;
 }
 
 }  // namespace

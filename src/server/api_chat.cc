@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api.h"
+#include "server/chat_prompt.h"
 #include "server/chat_session.h"
 #include "server/request_id.h"
 
@@ -14,12 +15,6 @@ namespace {
 constexpr int64_t kThinkingTokensDefault = 65536;
 constexpr int64_t kAnswerTokensDefault = 8192;
 constexpr int64_t kAnswerTokensMax = 393216;  // of the model family
-
-ApiError prompt_error(const Status& status) {
-  ApiError error = api_error(status);
-  error.param = "messages";
-  return error;
-}
 
 ApiError admission_error(const Status& status, const Engine& engine) {
   if (status.code() != Code::kResourceExhausted) return api_error(status);
@@ -34,12 +29,13 @@ int64_t answer_tokens_max(const ChatRequest& chat, const ApiOptions& options) {
   return std::min(chat.answer_tokens_max.value_or(standard), kAnswerTokensMax);
 }
 
-AnswerRequest answer_request(ChatRequest& chat, const text::EncodedPrompt& prompt,
-                             bool starts_in_reasoning, const ApiOptions& options) {
+// Everything but the id and the pictures.
+AnswerRequest answer_request(ChatRequest& chat, const ChatPrompt& prompt,
+                             const ApiOptions& options) {
   AnswerRequest request;
-  request.prompt = prompt.ids;
-  request.picture_positions = prompt.picture_positions;
-  request.starts_in_reasoning = starts_in_reasoning;
+  request.prompt = prompt.encoded.ids;
+  request.picture_positions = prompt.encoded.picture_positions;
+  request.starts_in_reasoning = prompt.rendered.starts_in_reasoning;
   request.answer_tokens_max = answer_tokens_max(chat, options);
   request.answer_tokens_min = chat.answer_tokens_min;
   request.ignores_end_of_turn = chat.ignores_end_of_turn;
@@ -71,20 +67,18 @@ void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& respon
         {404, "model_not_found", "the model served here is " + options_.model_name, "model"});
 
   const LoadedModel& loaded = engine.loaded();
-  const auto rendered = text::render_chat(*loaded.profile, chat.messages, chat.options);
-  if (!rendered) return refuse(prompt_error(rendered.status()));
-  const auto prompt = text::encode_prompt(*loaded.tokenizer, loaded.markers, *rendered);
+  const auto prompt = make_chat_prompt(chat, loaded);
   if (!prompt) return refuse(prompt_error(prompt.status()));
-  if (static_cast<int64_t>(prompt->ids.size()) >= engine.context_tokens())
-    return refuse(context_length_exceeded(static_cast<int64_t>(prompt->ids.size()),
-                                          engine.context_tokens(), "messages"));
+  if (const auto tokens = static_cast<int64_t>(prompt->encoded.ids.size());
+      tokens >= engine.context_tokens())
+    return refuse(context_length_exceeded(tokens, engine.context_tokens(), "messages"));
 
   // A place first: pictures are decoded only for requests that will be answered.
   auto place = engine.reserve();
   if (!place) return refuse(admission_error(place.status(), engine));
-  AnswerRequest request = answer_request(chat, *prompt, rendered->starts_in_reasoning, options_);
+  AnswerRequest request = answer_request(chat, *prompt, options_);
   request.id = http.request_id;
-  for (int index : rendered->pictures) {
+  for (int index : prompt->rendered.pictures) {
     const RequestPicture& picture = chat.pictures[static_cast<size_t>(index)];
     auto input = decode_picture_input(picture.bytes, *loaded.model);
     if (!input) return refuse(picture_error(input.status(), picture.path));

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/json.h"
+#include "server/json_output.h"
 
 namespace fathom::server {
 
@@ -104,7 +104,7 @@ std::string error_body(const ApiError& error) {
     inner["n_prompt_tokens"] = error.prompt_tokens;
     inner["n_ctx"] = error.context_tokens;
   }
-  return Json{{"error", std::move(inner)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text({{"error", std::move(inner)}});
 }
 
 HttpResponse error_response(const ApiError& error) {

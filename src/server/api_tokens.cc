@@ -3,18 +3,16 @@
 #include <utility>
 
 #include "server/api.h"
+#include "server/chat_prompt.h"
 #include "server/json_fields.h"
+#include "server/json_output.h"
 #include "server/request_json.h"
 
 namespace fathom::server {
 
 namespace {
 
-HttpResponse json_response(const Json& json) {
-  HttpResponse response;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return response;
-}
+constexpr int64_t kTokenizedBytesMax = 16 << 20;  // of plain text: several full contexts
 
 // A token's bytes as a string, or as an array of numbers when they are no whole characters.
 Json piece_json(std::string_view bytes) {
@@ -22,6 +20,19 @@ Json piece_json(std::string_view bytes) {
   Json list = Json::array();
   for (char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
   return list;
+}
+
+// Text and not Json: millions of objects would take ten times the room.
+std::string tokens_json(const std::vector<TokenId>& ids, bool with_pieces,
+                        const text::Tokenizer& tokenizer) {
+  std::string list = "[";
+  for (TokenId id : ids) {
+    if (list.size() > 1) list += ',';
+    list += with_pieces ? fmt::format(R"({{"id":{},"piece":{}}})", id,
+                                      json_text(piece_json(tokenizer.token_bytes(id))))
+                        : std::to_string(id);
+  }
+  return list + "]";
 }
 
 }  // namespace
@@ -47,13 +58,14 @@ HttpResponse Api::tokenize(const HttpRequest& request) const {
   if (json.object.contains("messages")) {
     const auto chat = parse_chat_request(request.body, rules_of(engine));
     if (chat.error) return error_response(*chat.error);
-    const auto rendered =
-        text::render_chat(*loaded.profile, chat.request.messages, chat.request.options);
-    if (!rendered) return error_response(api_error(rendered.status()));
-    const auto prompt = text::encode_prompt(*loaded.tokenizer, loaded.markers, *rendered);
-    if (!prompt) return error_response(api_error(prompt.status()));
-    ids = prompt->ids;
+    auto prompt = make_chat_prompt(chat.request, loaded);
+    if (!prompt) return error_response(prompt_error(prompt.status()));
+    ids = std::move(prompt->encoded.ids);
   } else if (text) {
+    if (static_cast<int64_t>(text->size()) > kTokenizedBytesMax)
+      return error_response(
+          invalid_value("content", fmt::format("content: {} bytes, at most {} are taken",
+                                               text->size(), kTokenizedBytesMax)));
     auto encoded = loaded.tokenizer->encode(
         *text, parses_special ? text::AddedTokens::kMatch : text::AddedTokens::kIgnore);
     if (!encoded) return error_response(api_error(encoded.status()));
@@ -63,14 +75,11 @@ HttpResponse Api::tokenize(const HttpRequest& request) const {
     return error_response({400, "missing_required_parameter",
                            "content: is missing (or prompt, or messages)", "content"});
   }
-  Json tokens = Json::array();
-  for (TokenId id : ids)
-    tokens.push_back(
-        with_pieces ? Json{{"id", id}, {"piece", piece_json(loaded.tokenizer->token_bytes(id))}}
-                    : Json(id));
-  return json_response({{"tokens", std::move(tokens)},
-                        {"count", ids.size()},
-                        {"max_model_len", engine.context_tokens()}});
+  HttpResponse response;
+  response.body = fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{}}})",
+                              tokens_json(ids, with_pieces, *loaded.tokenizer), ids.size(),
+                              engine.context_tokens());
+  return response;
 }
 
 HttpResponse Api::detokenize(const HttpRequest& request) const {
@@ -104,12 +113,9 @@ HttpResponse Api::apply_template(const HttpRequest& request) const {
   const LoadedModel& loaded = engine.loaded();
   const auto chat = parse_chat_request(request.body, rules_of(engine));
   if (chat.error) return error_response(*chat.error);
-  const auto rendered =
-      text::render_chat(*loaded.profile, chat.request.messages, chat.request.options);
-  if (!rendered) return error_response(api_error(rendered.status()));
-  const auto prompt = text::encode_prompt(*loaded.tokenizer, loaded.markers, *rendered);
-  if (!prompt) return error_response(api_error(prompt.status()));
-  return json_response({{"prompt", rendered->text()}, {"token_ids", prompt->ids}});
+  const auto prompt = make_chat_prompt(chat.request, loaded);
+  if (!prompt) return error_response(prompt_error(prompt.status()));
+  return json_response({{"prompt", prompt->rendered.text()}, {"token_ids", prompt->encoded.ids}});
 }
 
 }  // namespace fathom::server

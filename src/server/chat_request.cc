@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kStopStringsMax = 16;
 constexpr int64_t kStopBytesMax = 1024;
+constexpr int64_t kStopTokensMax = 1024;
 constexpr int64_t kLogitBiasMax = 1024;
 constexpr int kTopLogprobsMax = 20;
 
@@ -257,6 +258,10 @@ class ChatRequestParser {
       fail(invalid_type("stop",
                         "stop: wanted a string or an array of strings, found " + shown(*stop)));
     const Json* tokens = fields_.array("stop_token_ids");
+    if (tokens && static_cast<int64_t>(tokens->size()) > kStopTokensMax)
+      fail(invalid_value("stop_token_ids",
+                         fmt::format("stop_token_ids: {} ids, at most {} are taken", tokens->size(),
+                                     kStopTokensMax)));
     for (size_t i = 0; tokens && i < tokens->size() && !error_; ++i) {
       const auto id = whole_number((*tokens)[i]);
       if (!id || *id < 0 || *id >= rules_.vocab_count)

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/json.h"
+#include "server/json_output.h"
 
 namespace fathom::server {
 
 namespace {
 
 std::string json_quoted(std::string_view text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(text);
 }
 
 const char* name_of(FinishReason reason) {
@@ -32,8 +32,7 @@ std::string logprobs_json(const std::vector<TokenReport>& reports) {
     for (const TokenChoice& other : report.top) entry["top_logprobs"].push_back(choice_json(other));
     content.push_back(std::move(entry));
   }
-  return Json{{"content", std::move(content)}, {"refusal", nullptr}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return json_text({{"content", std::move(content)}, {"refusal", nullptr}});
 }
 
 Json usage_json(const AnswerUsage& usage) {

@@ -29,6 +29,8 @@ namespace {
 const std::vector<Header> kNoHeaders;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr int64_t kChunkExtensionBytesMax = 256;
+// Some clients send an empty object with a GET. What takes no body gets no room for one.
+constexpr int64_t kBodyBytesMaxOfGet = 4096;
 // How often a waiting answer looks whether its client is still there. A FIN can hide behind
 // pipelined bytes, so this asks the kernel and not a read.
 constexpr std::chrono::milliseconds kPeerCheckInterval{250};
@@ -56,6 +58,7 @@ Connection::Connection(asio::ip::tcp::socket socket, std::shared_ptr<ConnectionS
     : socket_(std::move(socket)),
       shared_(std::move(shared)),
       is_reserved_(is_reserved),
+      buffer_(static_cast<size_t>(shared_->limits.head.head_bytes_max) + 2 * kReadBytes),
       deadline_(socket_.get_executor()),
       wake_(socket_.get_executor()) {}
 
@@ -155,9 +158,8 @@ asio::awaitable<bool> Connection::serve_one() {
     exchange->send(std::move(*verdict.reply));
   } else {
     if (!co_await read_body(parser, body.plan, verdict.headers)) co_return false;
-    request_.body = std::move(parser.get().body());
     HttpRequest handed = request_;
-    request_.body.clear();
+    handed.body = std::move(parser.get().body());
     shared_->handler.on_request(std::move(handed), exchange);
   }
   const bool is_served = co_await answer(exchange, wants_keep_alive, std::move(verdict.headers));
@@ -202,14 +204,11 @@ asio::awaitable<bool> Connection::read_head() {
 // Takes the head out of the buffer.
 bool Connection::parse_head(Parser& parser) {
   parser.header_limit(static_cast<uint32_t>(shared_->limits.head.head_bytes_max) * 2);
-  parser.body_limit(static_cast<uint64_t>(shared_->limits.body_bytes_max));
+  parser.body_limit(boost::none);  // receive_body sets it
   parser.eager(false);
   error_code ec;
   const size_t used = parser.put(buffer_.cdata(), ec);
-  // The limit of the body is answered by read_body, with a 413.
-  if ((ec && ec != http::error::body_limit) || !parser.is_header_done()) {
-    if (ec != http::error::body_limit) return false;
-  }
+  if (ec || !parser.is_header_done()) return false;
   buffer_.consume(used);
   const auto& message = parser.get();
   request_.method = std::string(message.method_string());
@@ -223,62 +222,73 @@ bool Connection::parse_head(Parser& parser) {
   return true;
 }
 
+// The whole body, or a refusal. False: the connection is done with.
 asio::awaitable<bool> Connection::read_body(Parser& parser, const BodyPlan& plan,
                                             const std::vector<Header>& headers) {
-  const ConnectionLimits& limits = shared_->limits;
-  int failed_status = 0;
-  std::string message;
-  if (plan.content_bytes > limits.body_bytes_max)
-    failed_status = 413;
-  else if (!reserve_body(plan.is_chunked ? limits.body_bytes_max : plan.content_bytes))
-    failed_status = 503;
+  const int64_t bytes_max =
+      request_.method == "POST" ? shared_->limits.body_bytes_max : kBodyBytesMaxOfGet;
+  const std::optional<int> status = co_await receive_body(parser, plan, bytes_max);
+  if (!status) co_return false;
+  if (*status == 200) co_return true;
+  ApiError error = transport_error(*status, {});
+  if (*status == 413) {
+    error.message = fmt::format("the body is longer than {} bytes, the most for a {} here",
+                                bytes_max, request_.method);
+  } else if (*status == 503) {
+    error.message = "too many large bodies at once; try again soon";
+    error.retry_after_s = 1;
+  } else if (*status == 408) {
+    error.message = "the body arrived too slowly";
+  } else {
+    error.message = "the chunked body is not valid, or a line between its chunks is too long";
+  }
+  co_await refuse(error_response(error), headers);
+  co_return false;
+}
+
+// 200 when the parser has the whole body, else the status of the refusal; nothing when the client
+// left. Room is reserved before the bytes are read, or as they come when no length was told.
+asio::awaitable<std::optional<int>> Connection::receive_body(Parser& parser, const BodyPlan& plan,
+                                                             int64_t bytes_max) {
+  if (plan.content_bytes > bytes_max) co_return 413;
+  if (!reserve_body(plan.content_bytes)) co_return 503;
   const std::string* expect = request_.header("Expect");
-  if (failed_status == 0 && expect && equals_ignoring_case(*expect, "100-continue") &&
-      !request_.is_http_1_0 && buffer_.size() == 0 && !parser.is_done()) {
-    if (!co_await write("HTTP/1.1 100 Continue\r\n\r\n")) co_return false;
+  if (expect && equals_ignoring_case(*expect, "100-continue") && !request_.is_http_1_0 &&
+      buffer_.size() == 0 && !parser.is_done()) {
+    if (!co_await write("HTTP/1.1 100 Continue\r\n\r\n")) co_return std::nullopt;
   }
   auto check_extensions = [](uint64_t, boost::beast::string_view extensions, error_code& ec) {
     if (static_cast<int64_t>(extensions.size()) > kChunkExtensionBytesMax)
       ec = http::error::bad_chunk_extension;
   };
   parser.on_chunk_header(check_extensions);
+  parser.body_limit(static_cast<uint64_t>(bytes_max));
   parser.eager(true);
+  const ConnectionLimits& limits = shared_->limits;
   const auto start = Clock::now();
   int64_t received = 0;
-  while (failed_status == 0 && !parser.is_done()) {
+  while (!parser.is_done()) {
     error_code ec;
     arm(limits.body_pause_max);
     received +=
         static_cast<int64_t>(co_await http::async_read_some(socket_, buffer_, parser, token(ec)));
     disarm();
+    if (ec == http::error::body_limit) co_return 413;
+    if (ec && has_timed_out_) co_return 408;
+    const bool has_left = ec == http::error::end_of_stream || ec == http::error::partial_message ||
+                          (ec && ec.category() == asio::error::get_system_category());
+    if (has_left) co_return std::nullopt;
+    if (ec) co_return 400;
     const auto elapsed =
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-    if (ec == http::error::body_limit)
-      failed_status = 413;
-    else if (has_timed_out_ && ec)
-      failed_status = 408;
-    else if (ec == http::error::end_of_stream || ec == http::error::partial_message)
-      co_return false;
-    else if (ec && ec.category() != asio::error::get_system_category())
-      failed_status = 400;
-    else if (ec)
-      co_return false;
-    else if (elapsed > limits.body_pause_max &&
-             received * 1000 < limits.body_bytes_per_second_min * elapsed.count())
-      failed_status = 408;
+    if (elapsed > limits.body_pause_max &&
+        received * 1000 < limits.body_bytes_per_second_min * elapsed.count())
+      co_return 408;
+    if (plan.is_chunked &&
+        !reserve_body(static_cast<int64_t>(parser.get().body().size()) - body_bytes_reserved_))
+      co_return 503;
   }
-  if (failed_status == 0) co_return true;
-  if (failed_status == 413)
-    message = fmt::format("the body is longer than {} bytes", limits.body_bytes_max);
-  else if (failed_status == 503)
-    message = "too many large bodies at once; try again soon";
-  else
-    message =
-        failed_status == 408 ? "the body arrived too slowly" : "the chunked body is not valid";
-  ApiError error = transport_error(failed_status, message);
-  if (failed_status == 503) error.retry_after_s = 1;
-  co_await refuse(error_response(error), headers);
-  co_return false;
+  co_return 200;
 }
 
 asio::awaitable<bool> Connection::write(std::string_view bytes) {

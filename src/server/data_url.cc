@@ -4,6 +4,7 @@
 #include <array>
 
 #include "server/http_message.h"
+#include "server/percent.h"
 
 namespace fathom::server {
 
@@ -28,26 +29,6 @@ constexpr std::array<int8_t, 256> make_base64_table() {
 }
 
 constexpr auto kBase64 = make_base64_table();
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
-                           hex_digit(text[i + 2]) >= 0;
-    out += is_escape ? static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]))
-                     : text[i];
-    if (is_escape) i += 2;
-  }
-  return out;
-}
 
 Result<std::string> base64_decoded(std::string_view text) {
   std::string out;

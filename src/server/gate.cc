@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/http_head.h"
+#include "server/json_fields.h"
 #include "server/web_files.h"
 
 namespace fathom::server {
@@ -19,10 +21,8 @@ std::string_view media_type(std::string_view value) {
 
 // A list of header names: tokens, commas and spaces.
 bool is_token_list(std::string_view list) {
-  return std::all_of(list.begin(), list.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == ',' || c == ' ';
-  });
+  return std::all_of(list.begin(), list.end(),
+                     [](char c) { return is_token_char(c) || c == ',' || c == ' '; });
 }
 
 HttpResponse refuse(int status, const char* code, std::string message) {
@@ -49,22 +49,27 @@ std::optional<HttpResponse> refusal(const HttpRequest& head, const Route& route,
                   "a valid API key is needed: Authorization: Bearer KEY or x-api-key: KEY");
   if (route.endpoint == Endpoint::kUnknown) {
     const std::string hint = route.hint.empty() ? "" : ": " + route.hint;
-    return refuse(404, "unknown_url", "there is nothing at this address" + hint);
+    return refuse(404, "unknown_url", "there is nothing at " + shown_text(head.path) + hint);
   }
   if (!allows_method(route, head.method)) {
-    HttpResponse response = refuse(405, "method_not_allowed", "this address takes another method");
+    HttpResponse response = refuse(405, "method_not_allowed",
+                                   fmt::format("{}: wanted {}, found {}", shown_text(head.path),
+                                               route.allowed_methods, shown_text(head.method)));
     response.headers.emplace_back("Allow", std::string(route.allowed_methods) + ", OPTIONS");
     return response;
   }
   if (head.method != "POST") return std::nullopt;
   const std::string* encoding = head.header("Content-Encoding");
   if (encoding && !encoding->empty() && !equals_ignoring_case(*encoding, "identity"))
-    return refuse(415, "unsupported_encoding", "compressed request bodies are not taken");
+    return refuse(415, "unsupported_encoding",
+                  "Content-Encoding: wanted identity, found " + shown_text(*encoding));
   // A page of another site can send forms and plain text without asking first, but not JSON.
   const std::string* type = head.header("Content-Type");
   if (head.header("Origin") &&
       !(type && equals_ignoring_case(media_type(*type), "application/json")))
-    return refuse(415, "unsupported_media_type", "Content-Type must be application/json");
+    return refuse(415, "unsupported_media_type",
+                  "Content-Type: wanted application/json of a web page, found " +
+                      (type ? shown_text(*type) : "none"));
   return std::nullopt;
 }
 
@@ -94,14 +99,17 @@ HeadVerdict Gate::check(const HttpRequest& head, const Route& route, bool is_res
   const std::string* origin = head.header("Origin");
   if (host && !access->is_allowed_host(*host)) {
     verdict.reply = refuse(403, "forbidden_host",
-                           "the Host header names a host that this server does not answer for; "
-                           "see --allowed-host");
+                           "Host: wanted localhost, 127.0.0.1, [::1] or a name that "
+                           "--allowed-host gives, found " +
+                               shown_text(*host));
     return verdict;
   }
   if (origin) {
     if (!access->is_allowed_origin(*origin, host ? *host : "")) {
       verdict.reply = refuse(403, "forbidden_origin",
-                             "pages of this origin may not use this server; see --cors-origin");
+                             "Origin: wanted this server's own, a loopback one or one that "
+                             "--cors-origin gives, found " +
+                                 shown_text(*origin));
       return verdict;
     }
     verdict.headers = {{"Access-Control-Allow-Origin", *origin},

@@ -7,11 +7,6 @@ namespace fathom::server {
 
 namespace {
 
-bool is_token_char(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
 }
@@ -48,6 +43,11 @@ std::optional<HeadError> check_header_line(std::string_view line) {
 }
 
 }  // namespace
+
+bool is_token_char(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
 
 HeadCheck check_head(std::string_view bytes, const HeadLimits& limits) {
   size_t begin = 0;

@@ -46,6 +46,9 @@ struct BodyPlanOrError {
 // Host.
 BodyPlanOrError plan_body(const HttpRequest& head);
 
+// Of methods and header names (RFC 9110, token).
+bool is_token_char(char c);
+
 // The path of a request target in origin or absolute form; empty if it has none.
 std::string path_of_target(std::string_view target);
 

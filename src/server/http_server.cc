@@ -64,9 +64,10 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
     error_code ec;
     tcp::socket socket =
         co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, ec));
+    if (!acceptor.is_open()) co_return;  // a client accepted meanwhile would outlive close_all
     if (!ec) {
       admit(std::move(socket));
-    } else if (acceptor.is_open()) {
+    } else {
       log(LogLevel::kWarning, "accept: {}", ec.message());
       co_await pause_accepting();  // out of descriptors: waiting is all that helps
     }

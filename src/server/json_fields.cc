@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "server/json_output.h"
+
 namespace fathom::server {
 
 std::string shown_text(std::string_view text) {
@@ -17,7 +19,7 @@ std::string shown(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
   if (value.is_string()) return "\"" + shown_text(value.get_ref<const std::string&>()) + "\"";
-  return shown_text(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return shown_text(json_text(value));
 }
 
 std::optional<int64_t> whole_number(const Json& value) {

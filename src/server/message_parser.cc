@@ -4,6 +4,7 @@
 
 #include "server/data_url.h"
 #include "server/json_fields.h"
+#include "server/json_output.h"
 
 namespace fathom::server {
 
@@ -227,7 +228,8 @@ class MessageParser {
     // Broken arguments of the past are the renderer's to cope with: refusing them would wedge the
     // chat.
     if (arguments)
-      typed.arguments = arguments->is_string() ? arguments->get<std::string>() : arguments->dump();
+      typed.arguments =
+          arguments->is_string() ? arguments->get<std::string>() : json_text(*arguments);
     message->tool_calls.push_back(std::move(typed));
   }
 

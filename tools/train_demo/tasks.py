@@ -123,41 +123,60 @@ WHERE_Q = ["Where is the %s %s?"] * 3 + [
 WHERE_KIND_Q = ["Where is the %s?", "Where do you see the %s?"]
 
 
-def look(shapes, intro, is_meant):
-    """Reasoning that reads the picture shape by shape and says of each whether it is meant: every
-    decision is made beside the words that it depends on.
+def reasoning(shapes, intro, attribute, mark):
+    """Reads the picture shape by shape. Before each decision stands the word that it is about, as
+    it stands in the question: equal words are what attention finds first.
     """
-    words = ["%s, %s" % (line, "yes" if is_meant(s) else "no") for s, line in each_line(shapes)]
-    return intro + ": " + "; ".join(words) + "."
+    words = ["%s, %s %s" % (line, attribute(s), mark(s)) for s, line in each_line(shapes)]
+    return intro + ". " + "; ".join(words) + "."
 
 
-def tally(shapes, intro, is_meant):
-    """Reasoning that reads the picture shape by shape and counts along."""
-    n, words = 0, []
-    for s, line in each_line(shapes):
-        n += is_meant(s)
-        words.append("%s, %d" % (line, n))
-    return intro + ": " + "; ".join(words) + "."
+def look(shapes, wanted, attribute):
+    """Says of each shape whether it is meant."""
+    mark = lambda s: "yes" if attribute(s) == wanted else "no"  # noqa: E731
+    return reasoning(shapes, "I look for: " + wanted, attribute, mark)
 
 
-def count_of(shapes, word, is_meant):
-    """-> (answer, reasoning)"""
-    n = sum(map(is_meant, shapes))
-    return number_of(n, word), tally(shapes, "I count %ss" % word, is_meant)
+def count_of(shapes, wanted, attribute, noun):
+    """-> (answer, reasoning that counts along)"""
+    n = 0
+
+    def mark(s):
+        nonlocal n
+        n += attribute(s) == wanted
+        return n
+
+    r = reasoning(shapes, "I count: " + wanted, attribute, mark)
+    return number_of(n, noun), r
+
+
+def kind_of(s):
+    return s["kind"]
+
+
+def colour_of(s):
+    return s["colour"]
+
+
+def name_of(s):
+    return s["colour"] + " " + s["kind"]
+
+
+def place_of(s):
+    return PLACES[s["cell"]]
 
 
 def ask_count(rng, shapes):
     u = rng.random()
     if u < 0.55:
         k = rng.choice(shapes)["kind"] if rng.random() < 0.75 else rng.choice(KINDS)
-        q = rng.choice(COUNT_Q) % k
-        return "count", q, *count_of(shapes, k, lambda s: s["kind"] == k)
+        return "count", rng.choice(COUNT_Q) % k, *count_of(shapes, k, kind_of, k)
     if u < 0.8:
         q = rng.choice(COUNT_Q) % "shape"
-        return "count", q, *count_of(shapes, "shape", lambda s: True)
+        return "count", q, *count_of(shapes, "shape", lambda s: "shape", "shape")
     c = rng.choice(shapes)["colour"] if rng.random() < 0.75 else rng.choice(NAMES)
     q = rng.choice(COUNT_COLOUR_Q) % c
-    return "count", q, *count_of(shapes, c + " shape", lambda s: s["colour"] == c)
+    return "count", q, *count_of(shapes, c, colour_of, c + " shape")
 
 
 def ask_colour(rng, shapes):
@@ -169,8 +188,7 @@ def ask_colour(rng, shapes):
         a = "The %ss are %s." % (k, join(list(dict.fromkeys(found))))
     else:
         a = "There are no %ss." % k
-    r = look(shapes, "I look for %ss" % k, lambda s: s["kind"] == k)
-    return "colour", rng.choice(COLOUR_Q) % k, a, r
+    return "colour", rng.choice(COLOUR_Q) % k, a, look(shapes, k, kind_of)
 
 
 def ask_where(rng, shapes):
@@ -178,24 +196,23 @@ def ask_where(rng, shapes):
     c, k = s["colour"], s["kind"]
     same = [o for o in shapes if o["kind"] == k]
     if len(same) == 1 and rng.random() < 0.4:
-        r = look(shapes, "I look for %ss" % k, lambda o: o["kind"] == k)
-        return "where", rng.choice(WHERE_KIND_Q) % k, "The %s is %s." % (k, at(s)), r
+        a = "The %s is %s." % (k, at(s))
+        return "where", rng.choice(WHERE_KIND_Q) % k, a, look(shapes, k, kind_of)
     same = [o for o in same if o["colour"] == c]
     a = (
         "The %s %s is %s." % (c, k, at(s))
         if len(same) == 1
         else "The %s %ss are %s." % (c, k, join([at(o) for o in same]))
     )
-    r = look(shapes, "I look for %s %ss" % (c, k), lambda o: (o["colour"], o["kind"]) == (c, k))
-    return "where", rng.choice(WHERE_Q) % (c, k), a, r
+    return "where", rng.choice(WHERE_Q) % (c, k), a, look(shapes, name_of(s), name_of)
 
 
 def ask_what_at(rng, shapes):
     p = rng.choice(shapes)["cell"] if rng.random() < 0.8 else rng.randrange(9)
     found = [phrase(s) for s in shapes if s["cell"] == p]
     q = rng.choice(["What is at the %s?", "Which shape is at the %s?"]) % PLACES[p]
-    r = look(shapes, "I look at the " + PLACES[p], lambda s: s["cell"] == p)
-    return "at", q, upper(join(found)) + "." if found else "Nothing.", r
+    a = upper(join(found)) + "." if found else "Nothing."
+    return "at", q, a, look(shapes, PLACES[p], place_of)
 
 
 def ask_exists(rng, shapes):
@@ -209,7 +226,7 @@ def ask_exists(rng, shapes):
         "yes",
         rng.choice(["Is there %s?", "Do you see %s?"]) % name,
         ("Yes, there is %s." if yes else "No, there is not %s.") % name,
-        look(shapes, "I look for %s %ss" % (c, k), lambda s: (s["colour"], s["kind"]) == (c, k)),
+        look(shapes, c + " " + k, name_of),
     )
 
 

@@ -8,6 +8,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,8 @@ class Exchange;
 struct ConnectionShared {
   RequestHandler& handler;
   const ConnectionLimits limits;
-  int64_t bodies_bytes = 0;  // held by requests that are being read
+  // Of requests that are being read or answered: what was in them lives on as prompts and pictures.
+  int64_t bodies_bytes = 0;
 };
 
 //   Idle ─first byte─► Head ─► Body ─► Answer ─► Idle (keep-alive) or closed
@@ -42,6 +44,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> read_head();
   boost::asio::awaitable<bool> read_body(Parser& parser, const BodyPlan& plan,
                                          const std::vector<Header>& headers);
+  boost::asio::awaitable<std::optional<int>> receive_body(Parser& parser, const BodyPlan& plan,
+                                                          int64_t bytes_max);
   boost::asio::awaitable<bool> answer(std::shared_ptr<Exchange> exchange, bool keep_alive,
                                       std::vector<Header> headers);
   boost::asio::awaitable<bool> write(std::string_view bytes);
@@ -57,7 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::ip::tcp::socket socket_;
   std::shared_ptr<ConnectionShared> shared_;
   const bool is_reserved_;
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_;    // bounded, so that no line can grow for ever
   boost::asio::steady_timer deadline_;  // of the read or write under way
   boost::asio::steady_timer wake_;      // cancelled when an answer has something to send
   uint64_t deadline_count_ = 0;         // a timer that fires late for an older wait is ignored
