@@ -372,8 +372,10 @@ class ChatRequestParser {
     if (!speculation) return;
     const auto draft = speculation->find("draft");
     if (draft == speculation->end() || draft->is_null()) return;
-    const auto wish =
-        parse_draft_wish(draft->is_string() ? draft->get<std::string>() : shown(*draft));
+    const auto number = whole_number(*draft);
+    const auto wish = parse_draft_wish(draft->is_string() ? draft->get<std::string>()
+                                       : number           ? std::to_string(*number)
+                                                          : shown(*draft));
     if (!wish)
       return fail(invalid_value("speculation.draft",
                                 "speculation.draft: " + shown_text(wish.status().message())));

@@ -70,6 +70,8 @@ TEST(ChatRequest, NamesTheFieldThatIsWrong) {
       {R"("thinking":{"type":"sideways"})", "thinking.type"},
       {R"("model":5)", "model"},
       {R"("modalities":["audio"])", "modalities"},
+      {R"("speculation":{"draft":2.5})", "speculation.draft"},
+      {R"("speculation":{"draft":65})", "speculation.draft"},
   };
   for (const auto& [field, param] : cases) {
     const auto parsed = with(field);
@@ -82,16 +84,37 @@ TEST(ChatRequest, NamesTheFieldThatIsWrong) {
 }
 
 TEST(ChatRequest, HintsAndUnknownFieldsAreIgnored) {
-  for (const char* field :
-       {R"("user":5)", R"("metadata":{"a":1})", R"("store":true)", R"("unknown_field":[1])",
-        R"("tools":[])", R"("tools":null)", R"("tool_choice":"auto")",
-        R"("response_format":{"type":"text"})", R"("n":1)", R"("n":1.0)", R"("stop":[])",
-        R"("stream_options":{})", R"("mirostat":0)", R"("seed":-1)",
-        R"("seed":18446744073709551615)", R"("dry_multiplier":0.0)",
-        R"("parallel_tool_calls":true)", R"("max_tokens":-1)", R"("keep_alive":"5m")"}) {
+  for (const char* field : {R"("user":5)",
+                            R"("metadata":{"a":1})",
+                            R"("store":true)",
+                            R"("unknown_field":[1])",
+                            R"("tools":[])",
+                            R"("tools":null)",
+                            R"("tool_choice":"auto")",
+                            R"("response_format":{"type":"text"})",
+                            R"("n":1)",
+                            R"("n":1.0)",
+                            R"("stop":[])",
+                            R"("stream_options":{})",
+                            R"("mirostat":0)",
+                            R"("seed":-1)",
+                            R"("seed":18446744073709551615)",
+                            R"("dry_multiplier":0.0)",
+                            R"("parallel_tool_calls":true)",
+                            R"("max_tokens":-1)",
+                            R"("keep_alive":"5m")",
+                            R"("speculation":{"draft":2.0})",
+                            R"("speculation":{"draft":"off"})"}) {
     const auto parsed = with(field);
     EXPECT_FALSE(parsed.error) << field << ": " << parsed.error->message;
   }
+}
+
+TEST(ChatRequest, ListsOfTokensAreBounded) {
+  std::string ids = "1";
+  for (int i = 1; i < 1024; ++i) ids += ",1";
+  EXPECT_FALSE(with(R"("stop_token_ids":[)" + ids + "]").error);
+  EXPECT_EQ(with(R"("stop_token_ids":[)" + ids + ",1]").error->param, "stop_token_ids");
 }
 
 TEST(ChatRequest, TheFirstOfTheLengthFieldsWins) {

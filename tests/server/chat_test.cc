@@ -219,6 +219,8 @@ TEST_F(ChatApi, TokenEndpointsShowWhatTheModelGets) {
   EXPECT_EQ(text["content"], "Hi\xEF\xBF\xBD");
   EXPECT_EQ(ask("POST", "/detokenize", R"({"tokens":[100000]})").status, 400);
   EXPECT_EQ(ask("POST", "/detokenize", "{}").status, 400);
+  const std::string long_text((16 << 20) + 1, 'x');
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":")" + long_text + "\"}").status, 400);
   const Json prompt = json_of(ask("POST", "/apply-template", body("")));
   EXPECT_EQ(prompt["prompt"], "<｜begin▁of▁sentence｜><｜User｜>hi<｜Assistant｜></think>");
   const Json same = json_of(ask("POST", "/tokenize", body("")));
