@@ -11,19 +11,14 @@ namespace fathom::cli {
 
 namespace {
 
-Status set_log_level_from(const Settings& settings) {
+void set_log_level_from(const Settings& settings) {
   const std::string level = settings.text_or_standard("--log-level");
   const std::pair<const char*, LogLevel> levels[] = {{"error", LogLevel::kError},
                                                      {"warning", LogLevel::kWarning},
                                                      {"info", LogLevel::kInfo},
                                                      {"debug", LogLevel::kDebug}};
   for (const auto& [name, value] : levels)
-    if (level == name) {
-      set_log_level(value);
-      return Status::ok();
-    }
-  return error(Code::kInvalidArgument,
-               "--log-level: wanted error, warning, info or debug, found {}", level);
+    if (level == name) set_log_level(value);
 }
 
 int dispatch(const Command& command, const Settings& settings) {
@@ -52,8 +47,7 @@ int main_of(std::vector<std::string> words) {
     }
   const auto settings = parse_settings(**command, words, fathom_environment());
   if (!settings) return report(settings.status()), kExitUsage;
-  if (const Status status = set_log_level_from(*settings); !status.is_ok())
-    return report(status), kExitUsage;
+  set_log_level_from(*settings);
   return dispatch(**command, *settings);
 }
 

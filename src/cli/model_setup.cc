@@ -87,15 +87,19 @@ void ProgressLine::show(int64_t bytes_done, int64_t bytes_total, double seconds)
   has_open_line_ = is_terminal;
 }
 
+Status check_model_given(const Settings& settings) {
+  if (settings.text("--model")) return Status::ok();
+  return error(Code::kInvalidArgument,
+               "no model given; use --model DIR or the environment variable FATHOM_MODEL");
+}
+
 Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat, ThreadPool& pool,
                                        const std::atomic<bool>* cancel) {
-  const auto directory = settings.text("--model");
-  if (!directory)
-    return error(Code::kInvalidArgument,
-                 "no model given; use --model DIR or the environment variable FATHOM_MODEL");
+  FATHOM_TRY(check_model_given(settings));
+  const std::string directory = *settings.text("--model");
   ProgressLine line("loading");
   LoadModelOptions options;
-  options.directory = *directory;
+  options.directory = directory;
   options.policy = settings.text_or_standard("--policy");
   options.isa = settings.text("--isa").value_or("");
   options.cache_dir = cache_directory(settings);
@@ -111,13 +115,12 @@ Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat
     return error(Code::kUnsupported,
                  "{}: config.json gives max_position_embeddings {}, wanted at least {}: a prompt "
                  "and an answer do not fit",
-                 *directory, context, kContextTokensMin);
+                 directory, context, kContextTokensMin);
   return loaded;
 }
 
-Result<DraftWish> draft_wish(const Settings& settings) {
-  Result<DraftWish> wish = parse_draft_wish(settings.text_or_standard("--draft"));
-  return wish ? std::move(wish) : Result<DraftWish>(wish.status().with_context("--draft"));
+DraftWish draft_wish(const Settings& settings) {
+  return parse_draft_wish(settings.text_or_standard("--draft")).value();
 }
 
 EngineOptions engine_options(const Settings& settings) {

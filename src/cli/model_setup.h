@@ -17,6 +17,9 @@ int thread_count(const Settings& settings);
 // Where derived tables are kept; empty when there is no such place.
 std::string cache_directory(const Settings& settings);
 
+// kInvalidArgument without --model: a wrong command line.
+Status check_model_given(const Settings& settings);
+
 // Loads the model named by --model and shows progress on standard error: a line that is rewritten
 // on a terminal, a line every 5 s elsewhere.
 Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat, ThreadPool& pool,
@@ -24,8 +27,8 @@ Result<LoadedModel> load_from_settings(const Settings& settings, bool needs_chat
 
 EngineOptions engine_options(const Settings& settings);
 
-// --draft
-Result<DraftWish> draft_wish(const Settings& settings);
+// --draft, whose form the table of options has checked.
+DraftWish draft_wish(const Settings& settings);
 
 // Progress of a long read as such lines. Called from one thread.
 class ProgressLine {

@@ -72,8 +72,34 @@ std::optional<int64_t> to_integer(const std::string& text) {
   return value;
 }
 
+std::vector<std::string> split_at(char separator, std::string_view text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    if (end > begin) parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Status check_choice(const Option& option, std::string_view place, const std::string& value) {
+  const std::vector<std::string> words = split_at('|', option.value);
+  std::string wanted;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool is_number = words[i] == "N";
+    const auto number = to_integer(value);
+    if (is_number ? number && *number >= option.min && *number <= option.max : words[i] == value)
+      return Status::ok();
+    if (i > 0) wanted += i + 1 < words.size() ? ", " : " or ";
+    wanted += is_number ? fmt::format("{:.0f} to {:.0f}", option.min, option.max) : words[i];
+  }
+  return error(Code::kInvalidArgument, "{}: wanted {}, found \"{}\"", place, wanted, value);
+}
+
 // `place` is the option or variable that the value came from.
 Status check_value(const Option& option, std::string_view place, const std::string& value) {
+  if (option.kind == Kind::kChoice) return check_choice(option, place, value);
   if (option.kind == Kind::kNumber || option.kind == Kind::kInteger) {
     const bool is_integer = option.kind == Kind::kInteger;
     const auto number = is_integer && !to_integer(value) ? std::nullopt : to_number(value);
@@ -88,17 +114,6 @@ Status check_value(const Option& option, std::string_view place, const std::stri
   if (value.empty() && option.name != "--prompt" && option.name != "--system")
     return error(Code::kInvalidArgument, "{}: the value is empty; wanted {}", place, option.value);
   return Status::ok();
-}
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 }  // namespace
@@ -204,7 +219,7 @@ Result<Settings> parse_settings(const Command& command, std::span<const std::str
                    suggestion(variable, known));
     if (!takes(*option, command.name) || settings.values_.contains(option->name)) continue;
     const auto values =
-        option->kind == Kind::kList ? split_at_commas(value) : std::vector<std::string>{value};
+        option->kind == Kind::kList ? split_at(',', value) : std::vector<std::string>{value};
     if (option->kind == Kind::kFlag && value != "0" && value != "1")
       return error(Code::kInvalidArgument, "{}: wanted 1 or 0, found \"{}\"", variable, value);
     for (const std::string& one : values) FATHOM_TRY(check_value(*option, variable, one));

@@ -20,6 +20,7 @@ enum class Kind {
   kList,    // may be given several times; in the environment separated by commas
   kNumber,  // a decimal number within [min, max]
   kInteger,
+  kChoice,  // one of the words of `value`; the word N stands for a whole number within [min, max]
 };
 
 struct Option {
@@ -27,7 +28,7 @@ struct Option {
   std::string_view environment;  // "FATHOM_MAX_TOKENS"; empty: command line only
   Kind kind;
   std::string_view commands;  // separated by spaces; "*": all
-  std::string_view value;     // placeholder in the help: "N"
+  std::string_view value;     // placeholder in the help: "N", "auto|off|N"
   std::string_view standard;  // what holds when it is not given
   std::string_view help;
   double min = 0;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "cli/options.h"
+#include "engine/draft_wish.h"
 
 namespace fathom::cli {
 
@@ -24,12 +25,12 @@ constexpr std::array<Option, 52> kOptions = {{
     // --- model ---
     {"--model", "FATHOM_MODEL", Kind::kText, "run chat serve verify bench", "DIR", "",
      "directory of the checkpoint, as downloaded"},
-    {"--policy", "FATHOM_POLICY", Kind::kText, kTalk, "NAME", "reference",
-     "numeric policy: reference, f32 or smooth"},
+    {"--policy", "FATHOM_POLICY", Kind::kChoice, kTalk, "reference|f32|smooth", "reference",
+     "numeric policy"},
     {"--threads", "FATHOM_THREADS", Kind::kInteger, "run chat serve verify bench", "N", "",
      "threads that compute; default: one a physical core this process may use", 1, 1024},
-    {"--isa", "FATHOM_FORCE_ISA", Kind::kText, "*", "NAME", "",
-     "instruction set: avx512, avx2, portable or ref; default: the best there is"},
+    {"--isa", "FATHOM_FORCE_ISA", Kind::kChoice, "*", "avx512|avx2|portable|ref", "",
+     "instruction set; default: the best there is"},
     {"--ctx-size", "FATHOM_CTX_SIZE", Kind::kInteger, kTalk, "N", "65536",
      "tokens of prompt and answer together, at most what the model holds", 16, 16777216},
     {"--prefill-chunk", "FATHOM_PREFILL_CHUNK", Kind::kInteger, kTalk, "N", "512",
@@ -38,8 +39,8 @@ constexpr std::array<Option, 52> kOptions = {{
      "start at once and read weights when they are first used"},
     {"--cache-dir", "FATHOM_CACHE_DIR", Kind::kText, kTalk, "DIR", "",
      "small tables derived from the tokenizer; default: fathom in the user's cache directory"},
-    {"--log-level", "FATHOM_LOG_LEVEL", Kind::kText, "*", "LEVEL", "info",
-     "error, warning, info or debug"},
+    {"--log-level", "FATHOM_LOG_LEVEL", Kind::kChoice, "*", "error|warning|info|debug", "info",
+     "what is told on standard error"},
     // --- one prompt ---
     {"--prompt", "", Kind::kText, "run", "TEXT", "", "the question; - reads standard input"},
     {"--image", "", Kind::kList, "run", "FILE", "",
@@ -50,8 +51,8 @@ constexpr std::array<Option, 52> kOptions = {{
     {"--system", "FATHOM_SYSTEM", Kind::kText, "run chat", "TEXT", "", "a system message"},
     {"--thinking", "FATHOM_THINKING", Kind::kFlag, "run chat", "", "",
      "let the model think first (shown on standard error)"},
-    {"--effort", "FATHOM_EFFORT", Kind::kText, "run chat", "LEVEL", "high",
-     "how hard it thinks: low, high, max or 1 to 100"},
+    {"--effort", "FATHOM_EFFORT", Kind::kChoice, "run chat", "low|high|max|N", "high",
+     "how hard it thinks; N: 1 to 100", 1, 100},
     {"--max-tokens", "FATHOM_MAX_TOKENS", Kind::kInteger, "run chat", "N", "",
      "longest answer in tokens; default: what the context holds", 1, 16777216},
     {"--temperature", "FATHOM_TEMPERATURE", Kind::kNumber, kTalk, "T", "1",
@@ -64,8 +65,9 @@ constexpr std::array<Option, 52> kOptions = {{
      "leave out tokens less likely than P times the likeliest", 0, 1},
     {"--seed", "FATHOM_SEED", Kind::kInteger, "run chat", "N", "",
      "the same seed gives the same answer; default: random", 0, 9.2e18},
-    {"--draft", "FATHOM_DRAFT", Kind::kText, kTalk, "auto|off|N", "auto",
-     "tokens guessed ahead in each step: as many as pay, none, or N; the answer stays the same"},
+    {"--draft", "FATHOM_DRAFT", Kind::kChoice, kTalk, "auto|off|N", "auto",
+     "tokens guessed ahead in each step: as many as pay, none, or N; the answer stays the same", 0,
+     kDraftsMax},
     {"--stop", "", Kind::kList, "run", "TEXT", "", "end the answer before this text; repeatable"},
     // --- server ---
     {"--host", "FATHOM_HOST", Kind::kText, "serve", "ADDRESS", "127.0.0.1", "address to listen on"},
@@ -96,10 +98,10 @@ constexpr std::array<Option, 52> kOptions = {{
      "largest request body", 1, 1024},
     {"--default-max-tokens", "FATHOM_DEFAULT_MAX_TOKENS", Kind::kInteger, "serve", "N", "",
      "for requests without one; default: 65536 when thinking, else 8192", 1, 393216},
-    {"--default-thinking", "FATHOM_DEFAULT_THINKING", Kind::kText, "serve", "on|off", "on",
+    {"--default-thinking", "FATHOM_DEFAULT_THINKING", Kind::kChoice, "serve", "on|off", "on",
      "for requests that do not say"},
-    {"--reasoning-field", "FATHOM_REASONING_FIELD", Kind::kText, "serve", "NAME",
-     "reasoning_content", "reasoning_content, reasoning or both"},
+    {"--reasoning-field", "FATHOM_REASONING_FIELD", Kind::kChoice, "serve",
+     "reasoning_content|reasoning|both", "reasoning_content", "where answers hold their reasoning"},
     {"--sse-ping-interval", "FATHOM_SSE_PING_INTERVAL", Kind::kNumber, "serve", "SECONDS", "5",
      "silence of a stream before a heartbeat; 0: none", 0, 3600},
     {"--max-connections", "FATHOM_MAX_CONNECTIONS", Kind::kInteger, "serve", "N", "512", "in all",

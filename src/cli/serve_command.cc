@@ -70,7 +70,7 @@ server::ListenOptions listen_options(const Settings& settings) {
   return options;
 }
 
-Result<server::ApiOptions> api_options(const Settings& settings) {
+server::ApiOptions api_options(const Settings& settings) {
   server::ApiOptions options;
   std::filesystem::path directory(settings.text("--model").value_or(""));
   directory = directory.lexically_normal();
@@ -79,11 +79,7 @@ Result<server::ApiOptions> api_options(const Settings& settings) {
   options.build_id = kBuildId;
   options.is_strict_about_model_names = settings.flag("--strict-model-names");
   options.default_max_tokens = settings.integer("--default-max-tokens");
-  const std::string thinking = settings.text_or_standard("--default-thinking");
-  if (thinking != "on" && thinking != "off")
-    return error(Code::kInvalidArgument, "--default-thinking: wanted on or off, found {}",
-                 thinking);
-  options.thinks_by_default = thinking == "on";
+  options.thinks_by_default = settings.text_or_standard("--default-thinking") == "on";
   options.default_temperature = settings.number("--temperature").value_or(1);
   options.default_top_p = settings.number("--top-p").value_or(1);
   const std::string field = settings.text_or_standard("--reasoning-field");
@@ -91,10 +87,7 @@ Result<server::ApiOptions> api_options(const Settings& settings) {
     options.reasoning_field = server::ReasoningField::kReasoning;
   else if (field == "both")
     options.reasoning_field = server::ReasoningField::kBoth;
-  else if (field != "reasoning_content")
-    return error(Code::kInvalidArgument,
-                 "--reasoning-field: wanted reasoning_content, reasoning or both, found {}", field);
-  FATHOM_ASSIGN(options.default_drafts, draft_wish(settings));
+  options.default_drafts = draft_wish(settings);
   options.body_bytes_max = settings.integer_or_standard("--max-body-mib") << 20;
   return options;
 }
@@ -187,20 +180,15 @@ void reread_keys(const Settings& settings, server::Api& api) {
 }  // namespace
 
 int serve_command(const Settings& settings) {
-  if (!settings.text("--model"))
-    return report(
-               error(Code::kInvalidArgument,
-                     "no model given; use --model DIR or the environment variable FATHOM_MODEL")),
-           kExitUsage;
+  if (const Status status = check_model_given(settings); !status.is_ok())
+    return report(status), kExitUsage;
   const Signals signals;
   auto access = make_access(settings);
   if (!access) return report(access.status());
-  auto options = api_options(settings);
-  if (!options) return report(options.status());
 
   ThreadPool pool(thread_count(settings));
   std::unique_ptr<BackgroundLoad> load;  // outlives the api's use of its engine
-  server::Api api(std::move(*options), std::move(*access));
+  server::Api api(api_options(settings), std::move(*access));
   auto http = server::HttpServer::start(listen_options(settings), api);
   if (!http) return report(http.status());
   const std::string host = settings.text_or_standard("--host");

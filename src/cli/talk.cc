@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -97,7 +96,7 @@ Status apply_settings(const Settings& settings, const Engine& engine, AnswerRequ
   if (getrandom(&random, sizeof random, 0) != sizeof random) random = 1;
   sampling.seed =
       static_cast<uint64_t>(settings.integer("--seed").value_or(static_cast<int64_t>(random >> 1)));
-  FATHOM_ASSIGN(request->drafts, draft_wish(settings));
+  request->drafts = draft_wish(settings);
   request->answer_tokens_max = settings.integer("--max-tokens").value_or(engine.context_tokens());
   request->stop_strings = settings.list("--stop");
   const int64_t prompt_tokens = expanded_prompt_tokens(*request);
@@ -109,23 +108,18 @@ Status apply_settings(const Settings& settings, const Engine& engine, AnswerRequ
   return Status::ok();
 }
 
-Status set_effort(const std::string& effort, text::ChatOptions* options) {
+// --effort: a name, or else a number; the table of options has checked it.
+void set_effort(const Settings& settings, text::ChatOptions* options) {
+  const std::string effort = settings.text_or_standard("--effort");
   using text::EffortLevel;
   const std::pair<const char*, EffortLevel> names[] = {
       {"low", EffortLevel::kLow}, {"high", EffortLevel::kHigh}, {"max", EffortLevel::kMax}};
   for (const auto& [name, level] : names)
     if (effort == name) {
       options->effort = level;
-      return Status::ok();
+      return;
     }
-  int number = 0;
-  const auto result = std::from_chars(effort.data(), effort.data() + effort.size(), number);
-  if (result.ec != std::errc() || result.ptr != effort.data() + effort.size() || number < 1 ||
-      number > 100)
-    return error(Code::kInvalidArgument, "--effort: wanted low, high, max or 1 to 100, found {}",
-                 effort);
-  options->effort_number = number;
-  return Status::ok();
+  options->effort_number = static_cast<int>(settings.integer_or_standard("--effort"));
 }
 
 }  // namespace
@@ -141,7 +135,7 @@ Result<AnswerRequest> make_request(const Engine& engine, const Settings& setting
   const LoadedModel& loaded = engine.loaded();
   text::ChatOptions options;
   options.thinking = settings.flag("--thinking");
-  FATHOM_TRY(set_effort(settings.text_or_standard("--effort"), &options));
+  set_effort(settings, &options);
   FATHOM_ASSIGN(const text::RenderedPrompt rendered,
                 text::render_chat(*loaded.profile, conversation.messages, options));
   FATHOM_ASSIGN(text::EncodedPrompt prompt,

@@ -53,17 +53,20 @@ Json json_of(const Talked& talked, const AnswerRequest& request) {
             {"draft_n_accepted", drafts.accepted}}}};
 }
 
+Status check_prompt_given(const Settings& settings) {
+  if (settings.text("--prompt")) return Status::ok();
+  return error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input");
+}
+
 // The prompt as text: as given, or standard input for "-".
-Result<std::string> prompt_text(const Settings& settings) {
-  const auto prompt = settings.text("--prompt");
-  if (!prompt)
-    return error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input");
-  if (*prompt != "-") return *prompt;
+std::string prompt_text(const Settings& settings) {
+  std::string prompt = *settings.text("--prompt");
+  if (prompt != "-") return prompt;
   return std::string{std::istreambuf_iterator<char>(std::cin), {}};
 }
 
 Result<AnswerRequest> run_request(const Engine& engine, const Settings& settings) {
-  FATHOM_ASSIGN(const std::string prompt, prompt_text(settings));
+  const std::string prompt = prompt_text(settings);
   Conversation conversation;
   text::ChatMessage question;
   for (const std::string& path : settings.list("--image")) {
@@ -176,10 +179,8 @@ class Chat {
 
 int run_command(const Settings& settings) {
   be_quiet_unless_asked(settings);
-  if (!settings.text("--prompt"))
-    return report(
-               error(Code::kInvalidArgument, "no --prompt given; --prompt - reads standard input")),
-           kExitUsage;
+  for (const Status& status : {check_model_given(settings), check_prompt_given(settings)})
+    if (!status.is_ok()) return report(status), kExitUsage;
   listen_for_interrupt();
   ThreadPool pool(thread_count(settings));
   auto loaded = load_from_settings(settings, !settings.flag("--raw"), pool, &g_interrupted);
@@ -199,6 +200,8 @@ int run_command(const Settings& settings) {
 
 int chat_command(const Settings& settings) {
   be_quiet_unless_asked(settings);
+  if (const Status status = check_model_given(settings); !status.is_ok())
+    return report(status), kExitUsage;
   listen_for_interrupt();
   ThreadPool pool(thread_count(settings));
   auto loaded = load_from_settings(settings, /*needs_chat=*/true, pool, &g_interrupted);

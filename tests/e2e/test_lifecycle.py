@@ -228,7 +228,7 @@ class CommandLine(unittest.TestCase):
                 (("run", *model, "--prompt", "x", "--seed", "1" + 20 * "0"),
                  "--seed: wanted a whole number from 0 to 9200000000000000000, found"),
                 (("run", *model, "--prompt", "x", "--draft", "fast"),
-                 "--draft: wanted auto, off or 0 to 64, found fast"),
+                 '--draft: wanted auto, off or 0 to 64, found "fast"'),
                 (("serve", *model, "--api-key-file", folder),
                  f"{folder}: wanted a file of keys, found a folder"),
                 (("verify", *model, "--golden", folder), f"{folder}/index.json: No such file"),
@@ -239,6 +239,29 @@ class CommandLine(unittest.TestCase):
                     result = self.run_program(*command)
                     self.assertIn(result.returncode, (1, 2))
                     self.assertIn(wanted, result.stderr)
+
+    def test_words_that_an_option_does_not_take_are_wrong_usage(self):
+        ask = ("run", "--model", model_or_skip(), "--prompt", "x")
+        serve = ("serve", "--model", model_or_skip(), "--port", "0")
+        cases = (
+            ((*ask, "--policy", "nope"), '--policy: wanted reference, f32 or smooth, found "nope"'),
+            ((*ask, "--isa", "nope"), "--isa: wanted avx512, avx2, portable or ref"),
+            ((*ask, "--effort", "nope"), "--effort: wanted low, high, max or 1 to 100"),
+            ((*ask, "--effort", "101"), "--effort: wanted low, high, max or 1 to 100"),
+            ((*ask, "--effort", ""), 'found ""'),
+            ((*ask, "--log-level", "nope"), "--log-level: wanted error, warning, info or debug"),
+            ((*serve, "--default-thinking", "nope"), "--default-thinking: wanted on or off"),
+            ((*serve, "--reasoning-field", "x"), "wanted reasoning_content, reasoning or both"),
+            (("bench", "gemv", "--isa", "nope"), "--isa: wanted"),
+            (("run", "--prompt", "x"), "no model given"),
+            (("chat",), "no model given"),
+            (("serve",), "no model given"),
+            (("run", "--model", "x"), "no --prompt given"))
+        for command, wanted in cases:
+            with self.subTest(" ".join(command)):
+                result = self.run_program(*command)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(wanted, result.stderr)
 
     def test_inspect_names_a_missing_tokenizer(self):
         with tempfile.TemporaryDirectory() as folder:
