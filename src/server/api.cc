@@ -1,6 +1,5 @@
 #include "server/api.h"
 
-#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -19,12 +18,6 @@ constexpr const char* kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-int64_t now_s() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 std::string iso_time(int64_t seconds) {
   const std::time_t time = seconds;
   std::tm utc{};
@@ -39,7 +32,7 @@ std::string iso_time(int64_t seconds) {
 Api::Api(ApiOptions options, Access access)
     : options_(std::move(options)),
       gate_(std::move(access)),
-      started_s_(now_s()),
+      started_s_(std::time(nullptr)),
       fingerprint_("fp_" + sha256_hex(options_.build_id + options_.model_name).substr(0, 12)),
       workers_(options_.worker_count) {}
 
@@ -99,7 +92,7 @@ HttpResponse Api::health() const {
 
 HttpResponse Api::page(const std::string& name) const {
   const WebFile* file = find_web_file(name);
-  if (!file) return error_response({404, "unknown_url", "there is nothing at this address", {}});
+  if (!file) return error_response({404, "unknown_url", "there is nothing at /" + name, {}});
   HttpResponse response;
   response.content_type = std::string(file->content_type);
   response.body = std::string(file->bytes);

@@ -54,6 +54,7 @@ class Api : public RequestHandler {
   void chat(const HttpRequest& request, const std::shared_ptr<Responder>& responder);
 
   ChatRequestRules rules_of(const Engine& engine) const;
+  ChatWriter writer_for(const ChatRequest& chat) const;
   std::optional<ApiError> engine_problem() const;
 
   const ApiOptions options_;

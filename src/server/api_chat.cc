@@ -1,6 +1,7 @@
 // POST /v1/chat/completions: from a request's bytes to a queued answer. Runs on a worker thread;
 // everything that can be refused is refused here, before the first byte of an answer.
-#include <chrono>
+#include <ctime>
+#include <optional>
 #include <utility>
 
 #include "server/api.h"
@@ -30,7 +31,7 @@ int64_t answer_tokens_max(const ChatRequest& chat, const ApiOptions& options) {
 }
 
 // Everything but the id and the pictures.
-AnswerRequest answer_request(ChatRequest& chat, const ChatPrompt& prompt,
+AnswerRequest answer_request(const ChatRequest& chat, const ChatPrompt& prompt,
                              const ApiOptions& options) {
   AnswerRequest request;
   request.prompt = prompt.encoded.ids;
@@ -40,9 +41,9 @@ AnswerRequest answer_request(ChatRequest& chat, const ChatPrompt& prompt,
   request.answer_tokens_min = chat.answer_tokens_min;
   request.ignores_end_of_turn = chat.ignores_end_of_turn;
   request.stop_tokens = chat.stop_tokens;
-  request.stop_strings = std::move(chat.stop_strings);
+  request.stop_strings = chat.stop_strings;
   request.includes_stop_string = chat.includes_stop_string;
-  request.sampling = std::move(chat.sampling);
+  request.sampling = chat.sampling;
   // A seed drawn here stays below 2^63, so that every client can send it back.
   request.sampling.seed = chat.seed ? *chat.seed : random_u64() >> 1;
   request.drafts = chat.drafts;
@@ -52,15 +53,50 @@ AnswerRequest answer_request(ChatRequest& chat, const ChatPrompt& prompt,
   return request;
 }
 
+// The pictures in the order of the prompt; the first that cannot be used is the error.
+std::optional<ApiError> decode_pictures(const ChatRequest& chat, const ChatPrompt& prompt,
+                                        const LanguageModel& model, AnswerRequest* request) {
+  for (int index : prompt.rendered.pictures) {
+    const RequestPicture& picture = chat.pictures[static_cast<size_t>(index)];
+    auto input = decode_picture_input(picture.bytes, model);
+    if (!input) return picture_error(input.status(), picture.path);
+    request->pictures.push_back(std::move(*input));
+  }
+  return std::nullopt;
+}
+
+ChatSessionOptions session_options(const ChatRequest& chat, bool starts_in_reasoning) {
+  ChatSessionOptions options;
+  options.stream = chat.stream;
+  options.include_usage = chat.include_usage;
+  options.return_progress = chat.return_progress;
+  options.shows_reasoning = !chat.excludes_reasoning;
+  options.reasoning_in_content = chat.reasoning_in_content;
+  options.has_reasoning =
+      starts_in_reasoning && !chat.excludes_reasoning && !chat.reasoning_in_content;
+  return options;
+}
+
 }  // namespace
+
+ChatWriter Api::writer_for(const ChatRequest& chat) const {
+  return {{.id = "chatcmpl-" + random_text(28),
+           .model = chat.model.empty() ? options_.model_name : chat.model,
+           .created = std::time(nullptr),
+           .fingerprint = fingerprint_},
+          {.reasoning_field = options_.reasoning_field,
+           .include_usage = chat.include_usage,
+           .timings_per_token = chat.timings_per_token,
+           .wants_logprobs = chat.wants_logprobs}};
+}
 
 void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& responder) {
   const auto refuse = [&](const ApiError& error) { responder->send(error_response(error)); };
   if (const auto problem = engine_problem()) return refuse(*problem);
   Engine& engine = *engine_.load();
-  ChatRequestOrError parsed = parse_chat_request(http.body, rules_of(engine));
+  const ChatRequestOrError parsed = parse_chat_request(http.body, rules_of(engine));
   if (parsed.error) return refuse(*parsed.error);
-  ChatRequest& chat = parsed.request;
+  const ChatRequest& chat = parsed.request;
   if (options_.is_strict_about_model_names && !chat.model.empty() &&
       chat.model != options_.model_name)
     return refuse(
@@ -69,43 +105,25 @@ void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& respon
   const LoadedModel& loaded = engine.loaded();
   const auto prompt = make_chat_prompt(chat, loaded);
   if (!prompt) return refuse(prompt_error(prompt.status()));
+  const auto too_long = [&](int64_t tokens) {
+    return refuse(context_length_exceeded(tokens, engine.context_tokens(), "messages"));
+  };
   if (const auto tokens = static_cast<int64_t>(prompt->encoded.ids.size());
       tokens >= engine.context_tokens())
-    return refuse(context_length_exceeded(tokens, engine.context_tokens(), "messages"));
+    return too_long(tokens);
 
   // A place first: pictures are decoded only for requests that will be answered.
   auto place = engine.reserve();
   if (!place) return refuse(admission_error(place.status(), engine));
   AnswerRequest request = answer_request(chat, *prompt, options_);
   request.id = http.request_id;
-  for (int index : prompt->rendered.pictures) {
-    const RequestPicture& picture = chat.pictures[static_cast<size_t>(index)];
-    auto input = decode_picture_input(picture.bytes, *loaded.model);
-    if (!input) return refuse(picture_error(input.status(), picture.path));
-    request.pictures.push_back(std::move(*input));
-  }
-  const int64_t prompt_tokens = expanded_prompt_tokens(request);
-  if (prompt_tokens >= engine.context_tokens())
-    return refuse(context_length_exceeded(prompt_tokens, engine.context_tokens(), "messages"));
+  if (const auto error = decode_pictures(chat, *prompt, *loaded.model, &request))
+    return refuse(*error);
+  if (const int64_t tokens = expanded_prompt_tokens(request); tokens >= engine.context_tokens())
+    return too_long(tokens);
 
-  const auto created = std::chrono::duration_cast<std::chrono::seconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  ChatWriter writer(
-      {"chatcmpl-" + random_text(28), chat.model.empty() ? options_.model_name : chat.model,
-       created.count(), fingerprint_},
-      {.reasoning_field = options_.reasoning_field,
-       .include_usage = chat.include_usage,
-       .timings_per_token = chat.timings_per_token,
-       .wants_logprobs = chat.wants_logprobs});
-  const bool shows_reasoning = !chat.excludes_reasoning;
-  const ChatSessionOptions session_options{
-      chat.stream,
-      chat.include_usage,
-      chat.return_progress,
-      shows_reasoning,
-      chat.reasoning_in_content,
-      request.starts_in_reasoning && shows_reasoning && !chat.reasoning_in_content};
-  std::make_shared<ChatSession>(session_options, std::move(writer), responder)
+  std::make_shared<ChatSession>(session_options(chat, request.starts_in_reasoning),
+                                writer_for(chat), responder)
       ->start(engine, std::move(*place), std::move(request));
 }
 

@@ -38,8 +38,10 @@ struct HeadVerdict {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
+  // Decides from the head alone: a refusal here costs no body, and no body is read after it.
   // `is_reserved`: a connection over the limit, kept for health checks only.
   virtual HeadVerdict on_head(const HttpRequest& head, bool is_reserved) = 0;
+  // A whole request; one answer through `responder`, from any thread, at any later time.
   virtual void on_request(HttpRequest request, std::shared_ptr<Responder> responder) = 0;
   virtual bool is_draining() const = 0;  // answers end with Connection: close
 };

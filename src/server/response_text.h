@@ -17,6 +17,7 @@ struct ResponseFrame {
   std::vector<Header> headers;  // of this request (CORS)
 };
 
+// Head and body, with Content-Length.
 std::string response_text(const HttpResponse& response, const ResponseFrame& frame);
 // The head of an event stream; chunked, or ended by closing for HTTP/1.0.
 std::string stream_head_text(const ResponseFrame& frame);

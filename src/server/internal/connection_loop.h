@@ -26,6 +26,8 @@ struct ConnectionShared {
   int64_t bodies_bytes = 0;
 };
 
+// Made shared; run() is called once and keeps it alive until the connection is done with. Network
+// thread only. One wait at a time, each with a deadline.
 //   Idle ─first byte─► Head ─► Body ─► Answer ─► Idle (keep-alive) or closed
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -55,6 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool has_peer_left();
   bool reserve_body(int64_t bytes);
   void release_body();
+  // The read or write under way is broken off, with has_timed_out_ set, when the time is over.
   void arm(std::chrono::milliseconds time);
   void disarm();
 

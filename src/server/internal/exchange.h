@@ -30,8 +30,8 @@ class Exchange : public Responder {
     bool is_end = false;
     bool is_empty() const { return !response && !begins_stream && bytes.empty() && !is_end; }
   };
-  Outgoing take();
-  void mark_gone();
+  Outgoing take();              // what has come since the last call
+  void mark_gone();             // the client left: runs on_gone, and `wake` is never called again
   bool is_overflowing() const;  // the reader was too slow: the answer is given up
 
  private:
