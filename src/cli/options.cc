@@ -264,7 +264,8 @@ std::string help_text() {
   text +=
       "\n  fathom COMMAND --help   the options of a command\n"
       "  fathom --version        build, instruction set, numeric policies\n\n"
-      "Most options can be set by an environment variable too; the command line wins.\n";
+      "Most options can be set by an environment variable too; the command line wins.\n"
+      "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n";
   return text;
 }
 

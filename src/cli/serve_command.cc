@@ -180,8 +180,9 @@ void reread_keys(const Settings& settings, server::Api& api) {
 }  // namespace
 
 int serve_command(const Settings& settings) {
-  if (const Status status = check_model_given(settings); !status.is_ok())
-    return report(status), kExitUsage;
+  for (const Status& status : {check_model_given(settings),
+                               server::check_listen_address(settings.text_or_standard("--host"))})
+    if (!status.is_ok()) return report(status), kExitUsage;
   const Signals signals;
   auto access = make_access(settings);
   if (!access) return report(access.status());

@@ -10,6 +10,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <list>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -25,7 +26,14 @@ using internal::Connection;
 
 namespace {
 constexpr size_t kReservedMax = 2;  // connections over the limits, for health checks
+
+std::optional<asio::ip::address> address_of(const std::string& host) {
+  error_code ec;
+  const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, ec);
+  return ec ? std::nullopt : std::optional(address);
 }
+
+}  // namespace
 
 // Connections are counted and touched on the network thread only.
 struct HttpServer::Impl {
@@ -53,10 +61,15 @@ struct HttpServer::Impl {
   std::thread thread;
 };
 
+Status check_listen_address(const std::string& host) {
+  if (address_of(host)) return Status::ok();
+  return error(Code::kInvalidArgument,
+               "--host: wanted an IPv4 or IPv6 address or localhost, found \"{}\"", host);
+}
+
 bool is_loopback_address(const std::string& host) {
-  error_code ec;
-  const auto address = asio::ip::make_address(host, ec);
-  return host == "localhost" || (!ec && address.is_loopback());
+  const auto address = address_of(host);
+  return address && address->is_loopback();
 }
 
 asio::awaitable<void> HttpServer::Impl::accept_loop() {
@@ -132,14 +145,10 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const ListenOptions& options,
                                                       RequestHandler& handler) {
+  FATHOM_TRY(check_listen_address(options.host));
   auto impl = std::make_unique<Impl>(options, handler);
   error_code ec;
-  const auto address =
-      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, ec);
-  if (ec)
-    return error(Code::kInvalidArgument, "--host {}: wanted an IPv4 or IPv6 address or localhost",
-                 options.host);
-  const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
+  const tcp::endpoint endpoint(*address_of(options.host), static_cast<uint16_t>(options.port));
   impl->acceptor.open(endpoint.protocol(), ec);
   if (!ec) impl->acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) impl->acceptor.bind(endpoint, ec);

@@ -15,6 +15,8 @@ struct ListenOptions {
   ConnectionLimits limits;
 };
 
+// kInvalidArgument when `host` is neither an address nor localhost.
+Status check_listen_address(const std::string& host);
 bool is_loopback_address(const std::string& host);
 
 class HttpServer {

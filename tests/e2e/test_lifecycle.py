@@ -253,6 +253,7 @@ class CommandLine(unittest.TestCase):
             ((*serve, "--default-thinking", "nope"), "--default-thinking: wanted on or off"),
             ((*serve, "--reasoning-field", "x"), "wanted reasoning_content, reasoning or both"),
             (("bench", "gemv", "--isa", "nope"), "--isa: wanted"),
+            ((*serve, "--host", "nope"), "--host: wanted an IPv4 or IPv6 address or localhost"),
             (("run", "--prompt", "x"), "no model given"),
             (("chat",), "no model given"),
             (("serve",), "no model given"),
