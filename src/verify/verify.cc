@@ -61,9 +61,13 @@ Result<Report> verify(const VerifyOptions& options, ThreadPool& pool) {
       fail_case(name, golden.status(), &report);
       continue;
     }
+    const size_t line_count = report.lines.size();
     const Status status = run_case(subject, options.golden, *golden, &report);
     if (!status) fail_case(name, status, &report);
     report_untaken(*golden, &report);
+    if (report.lines.size() == line_count)
+      fail_case(name, error(Code::kDataLoss, "case {} holds nothing that is compared", name),
+                &report);
   }
   return report;
 }
