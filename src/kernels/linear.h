@@ -18,8 +18,10 @@ namespace fathom::kernels {
 // off.
 //
 // Every weight is used at its exact value (FP8 and FP4 codes times their power of two are exact in
-// bf16). The sum over K has one fixed order, written down in cpu/dot_order.h, whatever M,
-// N, threads and ISA, so that a row alone and in a batch gives the same bits. Ref: double sums.
+// bf16). Except: the cpu kernels read the NaN codes of E4M3, which no sound checkpoint has, as
+// finite numbers, on every ISA. The finite check can't see them; `fathom inspect --deep` does.
+// The sum over K has one fixed order, written down in cpu/dot_order.h, whatever M, N, threads and
+// ISA, so that a row alone and in a batch gives the same bits. Ref: double sums.
 // Against ref: |y - y_ref| <= (K/16 + 6) · 2^-24 · Σ_k |x_k · w_k|, before rounding.
 struct LinearArgs {
   MatrixView<const float> x;
