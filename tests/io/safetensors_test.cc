@@ -1,4 +1,5 @@
-// Headers that are wrong, each in one way, and the round trip of our own writer.
+// Headers that are wrong, each in one way (case FMT-4 of tests/data/cases and its neighbours), and
+// the round trip of our own writer.
 #include "io/safetensors.h"
 
 #include <gmock/gmock.h>

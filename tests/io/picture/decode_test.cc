@@ -1,5 +1,6 @@
 // The picture decoders against Pillow's bytes (tests/data/pictures/expected.json), flat pictures of
-// known colours, and files that must be refused. Run under address sanitizer as well.
+// known colours, and files that must be refused. Run under address sanitizer as well. Cases IMG-1,
+// IMG-2, IMG-4 and IMG-5 of tests/data/cases are among them.
 #include "io/picture/decode.h"
 
 #include <gtest/gtest.h>

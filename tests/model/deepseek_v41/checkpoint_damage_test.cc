@@ -1,5 +1,5 @@
 // Topic: a checkpoint that is damaged in one way is refused, and the message names file, tensor,
-// wanted, found, and what to do.
+// wanted, found, and what to do. Cases FMT-3 and WGT-1 of tests/data/cases are among them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
