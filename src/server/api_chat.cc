@@ -122,9 +122,9 @@ void Api::chat(const HttpRequest& http, const std::shared_ptr<Responder>& respon
   if (const int64_t tokens = expanded_prompt_tokens(request); tokens >= engine.context_tokens())
     return too_long(tokens);
 
-  std::make_shared<ChatSession>(session_options(chat, request.starts_in_reasoning),
-                                writer_for(chat), responder)
-      ->start(engine, std::move(*place), std::move(request));
+  const auto session = std::make_shared<ChatSession>(
+      session_options(chat, request.starts_in_reasoning), writer_for(chat), responder);
+  session->start(engine, std::move(*place), std::move(request));
 }
 
 }  // namespace fathom::server
