@@ -15,11 +15,20 @@ void Exchange::change(F&& f) {
   wake_();  // under the lock: after mark_gone nobody touches the connection's executor
 }
 
-void Exchange::send(HttpResponse response) {
+// The callback may hold what holds this exchange, so it goes with the answer's end: set a moment
+// after a quick answer cleared it, it would keep both for ever.
+template <typename F>
+void Exchange::finish(F&& f) {
+  std::function<void()> dropped;  // destroyed after the lock is free
   change([&] {
-    out_.response = std::move(response);
+    f();
     has_ended_ = true;
+    dropped = std::exchange(on_gone_, nullptr);
   });
+}
+
+void Exchange::send(HttpResponse response) {
+  finish([&] { out_.response = std::move(response); });
 }
 
 void Exchange::begin_stream() {
@@ -43,10 +52,7 @@ void Exchange::write(std::string bytes) {
 }
 
 void Exchange::end_stream() {
-  change([&] {
-    out_.is_end = true;
-    has_ended_ = true;
-  });
+  finish([&] { out_.is_end = true; });
 }
 
 void Exchange::on_gone(std::function<void()> callback) {

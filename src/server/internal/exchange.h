@@ -37,6 +37,8 @@ class Exchange : public Responder {
  private:
   template <typename F>
   void change(F&& f);
+  template <typename F>
+  void finish(F&& f);
 
   const int64_t unsent_bytes_max_;
   const std::function<void()> wake_;
