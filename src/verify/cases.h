@@ -2,6 +2,10 @@
 // an error is a damaged golden or a failed run, not a difference.
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "base/status.h"
 #include "verify/golden.h"
 #include "verify/recorder.h"
@@ -31,6 +35,18 @@ Status run_gemm_case(const Subject& subject, GoldenCase& golden, Report* report)
 std::string policy_of(const GoldenCase& golden);
 RecorderOptions feeding(const GoldenCase& golden);
 inline constexpr const char* kEachStep = ", each step alone";
+
+// An integer of index.json; kDataLoss names the case and the field.
+Result<int64_t> index_integer(const GoldenCase& golden, const Json& entry, const char* field);
+
+// All of `got` against tensor `name` of the golden, as the quantity `title`.
+Tally compare_tensor(GoldenCase& golden, const std::string& name, const std::string& title,
+                     Limit limit, std::span<const float> got);
+
+// The first of the largest logits.
+TokenId best_token(std::span<const float> logits);
+// Where the best two logits are closer than this, another arithmetic may choose the other one.
+inline constexpr double kMarginMin = 0.1;
 
 // Adds a FAIL for each tensor of the case that no check took.
 void report_untaken(GoldenCase& golden, Report* report);

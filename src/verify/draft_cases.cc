@@ -24,21 +24,15 @@ struct DraftCase {
   std::vector<DraftPass> passes;
 };
 
-Result<int64_t> integer(const GoldenCase& golden, const Json& entry, const char* field) {
-  if (!entry.is_object() || !entry.contains(field) || !entry[field].is_number_integer())
-    return error(Code::kDataLoss, "case {}: index.json needs an integer {}", golden.name(), field);
-  return entry[field].get<int64_t>();
-}
-
 Result<DraftCase> read_case(GoldenCase& golden) {
   DraftCase out;
   FATHOM_ASSIGN(out.ids, golden.tokens("ids"));
-  FATHOM_ASSIGN(out.prefill, integer(golden, golden.entry(), "prefill"));
+  FATHOM_ASSIGN(out.prefill, index_integer(golden, golden.entry(), "prefill"));
   int64_t next_position = out.prefill;
   for (const Json& entry : golden.entry().value("passes", Json::array())) {
     DraftPass pass;
-    FATHOM_ASSIGN(pass.position, integer(golden, entry, "position"));
-    FATHOM_ASSIGN(const int64_t next, integer(golden, entry, "y"));
+    FATHOM_ASSIGN(pass.position, index_integer(golden, entry, "position"));
+    FATHOM_ASSIGN(const int64_t next, index_integer(golden, entry, "y"));
     pass.next = static_cast<TokenId>(next);
     for (const Json& margin : entry.value("margin", Json::array()))
       pass.margins.push_back(margin.is_number() ? margin.get<double>() : 0);
@@ -52,21 +46,6 @@ Result<DraftCase> read_case(GoldenCase& golden) {
     return error(Code::kDataLoss, "case {}: prefill of {}, {} passes", golden.name(), out.prefill,
                  out.passes.size());
   return out;
-}
-
-TokenId best_token(std::span<const float> logits) {
-  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-Tally compare(GoldenCase& golden, const std::string& name, Limit limit,
-              std::span<const float> got) {
-  Tally tally(pool_name(name), limit);
-  const Result<const GoldenTensor*> want = golden.take(name);
-  if (!want)
-    tally.fail(want.status().message());
-  else
-    tally.add(got, (*want)->floats, (*want)->cols, (*want)->dtype, name);
-  return tally;
 }
 
 // Prefill, then single steps; `at_pass` after each step that has a draft pass, with its logits.
@@ -104,7 +83,6 @@ Result<Chain> run_chain(Runner& runner, const DraftPass& pass, std::span<const T
 // The greedy choice of each row, judged where the best two are clearly apart.
 void compare_choices(const Chain& chain, std::span<const TokenId> drafts, const DraftPass& pass,
                      Tally* clear, Tally* close) {
-  constexpr double kMarginMin = 0.1;  // as of greedy cases
   const size_t vocab = chain.logits.size() / std::max<size_t>(1, chain.confidence.size());
   for (size_t i = 0; i < chain.confidence.size() && i < drafts.size(); ++i) {
     const TokenId own = best_token(std::span(chain.logits).subspan(i * vocab, vocab));
@@ -138,11 +116,15 @@ Status run_end_to_end(const Subject& subject, GoldenCase& golden, const DraftCas
     if (!drafts.empty()) drafts.erase(drafts.begin());  // y
     FATHOM_ASSIGN(const Chain chain, run_chain(runner, pass, drafts));
     compare_choices(chain, drafts, pass, &clear, &close);
-    tallies.push_back(compare(golden, name("draft.logits"), arithmetic.logits_limit, chain.logits));
-    tallies.push_back(compare(golden, name("draft.confidence"), arithmetic.logits_limit,
-                              before_sigmoid(chain.confidence)));
+    tallies.push_back(compare_tensor(golden, name("draft.logits"), pool_name(name("draft.logits")),
+                                     arithmetic.logits_limit, chain.logits));
+    tallies.push_back(compare_tensor(golden, name("draft.confidence"),
+                                     pool_name(name("draft.confidence")), arithmetic.logits_limit,
+                                     before_sigmoid(chain.confidence)));
     if (golden.has(name("target_logits")))
-      tallies.push_back(compare(golden, name("target_logits"), arithmetic.logits_limit, logits));
+      tallies.push_back(compare_tensor(golden, name("target_logits"),
+                                       pool_name(name("target_logits")), arithmetic.logits_limit,
+                                       logits));
     return Status::ok();
   }));
   tallies.push_back(std::move(clear));

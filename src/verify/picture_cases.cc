@@ -18,13 +18,6 @@ struct Picture {
   int64_t span = 0;
 };
 
-Result<int64_t> number(const GoldenCase& golden, const Json& entry, const char* field) {
-  if (!entry.contains(field) || !entry[field].is_number_integer())
-    return error(Code::kDataLoss, "case {}: a picture in index.json needs an integer {}",
-                 golden.name(), field);
-  return entry[field].get<int64_t>();
-}
-
 // A golden's pictures are ours: nothing bounds their shape.
 PictureLimits golden_limits() {
   PictureLimits limits;
@@ -44,8 +37,8 @@ Result<std::vector<Picture>> open_pictures(const v41::Config& config, const std:
         {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, golden_limits());
     if (!image) return image.status().with_context(path);
     picture.image = std::move(image).value();
-    FATHOM_ASSIGN(picture.start, number(golden, entry, "start"));
-    FATHOM_ASSIGN(picture.span, number(golden, entry, "span"));
+    FATHOM_ASSIGN(picture.start, index_integer(golden, entry, "start"));
+    FATHOM_ASSIGN(picture.span, index_integer(golden, entry, "span"));
     FATHOM_ASSIGN(const v41::ResizePlan plan,
                   v41::plan_resize(picture.image.width, picture.image.height, *config.vision));
     const std::vector<std::pair<const char*, int64_t>> fields = {
@@ -55,7 +48,7 @@ Result<std::vector<Picture>> open_pictures(const v41::Config& config, const std:
         {"token_grid_h", plan.token_rows},
         {"span", plan.span_token_count()}};
     for (const auto& [field, value] : fields) {
-      FATHOM_ASSIGN(const int64_t expected, number(golden, entry, field));
+      FATHOM_ASSIGN(const int64_t expected, index_integer(golden, entry, field));
       const auto got = static_cast<int32_t>(value);
       const auto want = static_cast<int32_t>(expected);
       plans->add(std::span(&got, 1), std::span(&want, 1), 1, path + " " + field);

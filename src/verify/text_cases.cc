@@ -18,18 +18,6 @@ std::string run_name(const std::string& policy, int64_t chunk) {
   return chunk == 0 ? policy : fmt::format("{}, chunks of {}", policy, chunk);
 }
 
-// Each row's 512 (V) numbers against tensor `name` of the golden.
-Tally compare_rows(GoldenCase& golden, const std::string& name, Limit limit,
-                   std::span<const float> got) {
-  Tally tally(name, limit);
-  const Result<const GoldenTensor*> want = golden.take(name);
-  if (!want)
-    tally.fail(want.status().message());
-  else
-    tally.add(got, (*want)->floats, (*want)->cols, (*want)->dtype, name);
-  return tally;
-}
-
 // The last row alone, in one piece: decoder layers leave out what it can't see.
 Status run_trimmed(const Subject& subject, GoldenCase& golden, std::span<const TokenId> ids,
                    const Arithmetic& arithmetic, Report* report) {
@@ -131,16 +119,6 @@ Result<std::vector<float>> prefill_and_steps(Runner& runner, std::span<const Tok
   return rows;
 }
 
-Result<int64_t> index_number(const GoldenCase& golden, const char* field) {
-  if (!golden.entry().contains(field) || !golden.entry()[field].is_number_integer())
-    return error(Code::kDataLoss, "case {}: index.json needs an integer {}", golden.name(), field);
-  return golden.entry()[field].get<int64_t>();
-}
-
-TokenId best_token(std::span<const float> logits) {
-  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
 }  // namespace
 
 std::string policy_of(const GoldenCase& golden) {
@@ -152,6 +130,27 @@ RecorderOptions feeding(const GoldenCase& golden) {
   return {.feeds = true,
           .is_smooth = golden.arithmetic() == "smooth",
           .is_o_judged = golden.arithmetic() != "official"};
+}
+
+Result<int64_t> index_integer(const GoldenCase& golden, const Json& entry, const char* field) {
+  if (!entry.is_object() || !entry.contains(field) || !entry[field].is_number_integer())
+    return error(Code::kDataLoss, "case {}: index.json needs an integer {}", golden.name(), field);
+  return entry[field].get<int64_t>();
+}
+
+Tally compare_tensor(GoldenCase& golden, const std::string& name, const std::string& title,
+                     Limit limit, std::span<const float> got) {
+  Tally tally(title, limit);
+  const Result<const GoldenTensor*> want = golden.take(name);
+  if (!want)
+    tally.fail(want.status().message());
+  else
+    tally.add(got, (*want)->floats, (*want)->cols, (*want)->dtype, name);
+  return tally;
+}
+
+TokenId best_token(std::span<const float> logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 std::vector<Arithmetic> arithmetics(const GoldenCase& golden) {
@@ -182,7 +181,7 @@ Status run_prefill_case(const Subject& subject, GoldenCase& golden, Report* repo
                                                   static_cast<int64_t>(ids.size())));
       FATHOM_ASSIGN(const std::vector<float> logits, runner.run(ids, chunk));
       report->add(golden.name(), run_name(arithmetic.policy, chunk),
-                  {compare_rows(golden, name, arithmetic.logits_limit, logits)});
+                  {compare_tensor(golden, name, name, arithmetic.logits_limit, logits)});
     }
     if (is_smooth) FATHOM_TRY(run_trimmed(subject, golden, ids, arithmetic, report));
   }
@@ -191,7 +190,7 @@ Status run_prefill_case(const Subject& subject, GoldenCase& golden, Report* repo
 
 Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* report) {
   FATHOM_ASSIGN(const std::vector<TokenId> ids, golden.tokens("ids"));
-  FATHOM_ASSIGN(const int64_t prefill, index_number(golden, "prefill"));
+  FATHOM_ASSIGN(const int64_t prefill, index_integer(golden, golden.entry(), "prefill"));
   if (prefill < 1 || prefill > static_cast<int64_t>(ids.size()))
     return error(Code::kDataLoss, "case {}: prefill of {} of {} ids", golden.name(), prefill,
                  ids.size());
@@ -206,7 +205,7 @@ Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* repor
       FATHOM_ASSIGN(const std::vector<float> rows,
                     prefill_and_steps(runner, ids, prefill, chunk, nullptr));
       report->add(golden.name(), run_name(arithmetic.policy, chunk),
-                  {compare_rows(golden, name, arithmetic.logits_limit, rows)});
+                  {compare_tensor(golden, name, name, arithmetic.logits_limit, rows)});
     }
   }
   FATHOM_ASSIGN(const v41::Config config, config_of(subject, golden));
@@ -221,8 +220,6 @@ Status run_decode_case(const Subject& subject, GoldenCase& golden, Report* repor
 }
 
 Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* report) {
-  // Where the best two logits are closer than this, another arithmetic may choose the other one.
-  constexpr double kMarginMin = 0.1;
   FATHOM_ASSIGN(const std::vector<TokenId> prompt, golden.tokens("prompt"));
   FATHOM_ASSIGN(const std::vector<TokenId> tokens, golden.tokens("tokens"));
   std::vector<TokenId> ids = prompt;
@@ -249,7 +246,7 @@ Status run_greedy_case(const Subject& subject, GoldenCase& golden, Report* repor
       const std::string name = std::string("logits") + arithmetic.suffix;
       if (golden.has(name) && arithmetic.policy == std::string(policy))
         report->add(golden.name(), policy,
-                    {compare_rows(golden, name, arithmetic.logits_limit, rows)});
+                    {compare_tensor(golden, name, name, arithmetic.logits_limit, rows)});
     }
   }
   return Status::ok();

@@ -1,5 +1,6 @@
-"""Pictures that tests draw."""
+"""Pictures that tests draw, and how the API takes them."""
 
+import base64
 import pathlib
 
 from PIL import Image, ImageDraw
@@ -15,3 +16,13 @@ def report_picture(folder):
     path = pathlib.Path(folder) / "report-a.png"
     image.save(path)
     return path
+
+
+def data_url(raw, kind="png"):
+    return f"data:image/{kind};base64," + base64.b64encode(raw).decode()
+
+
+def picture_message(*urls, text):
+    """A user turn of pictures and a question behind them."""
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}]

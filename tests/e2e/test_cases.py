@@ -1,26 +1,17 @@
 """Inputs of kinds that broke other engines (tests/data/cases) against a server."""
 
-import base64
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-from program import ROOT, Server
+from case_files import generate
+from drawings import data_url, picture_message
+from program import Server
 
-GEN = ROOT / "tests/data/cases/gen"
 KEY = "sk-test-0123456789abcdef"
 NOT_YET = ("/v1/completions", "/v1/messages", "/v1/responses")
-
-
-def generate(script, folder):
-    subprocess.run([sys.executable, str(GEN / script), folder], check=True, cwd=GEN, timeout=120,
-                   stdout=subprocess.DEVNULL)
-    return {p.stem: json.loads(p.read_text()) for p in sorted(pathlib.Path(folder).glob("*.json"))
-            if p.stem != "EXPECT"}
 
 
 class Cases(unittest.TestCase):
@@ -226,13 +217,10 @@ class Cases(unittest.TestCase):
 
     def picture_case(self, path):
         """Status, body and seconds of a question about a file."""
-        url = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
-        content = [{"type": "image_url", "image_url": {"url": url}},
-                   {"type": "text", "text": "List the shapes."}]
         start = time.monotonic()
         status, body, _ = self.server.ask("POST", "/v1/chat/completions", {
-            "messages": [{"role": "user", "content": content}], "temperature": 0,
-            "max_tokens": 8})
+            "messages": picture_message(data_url(path.read_bytes()), text="List the shapes."),
+            "temperature": 0, "max_tokens": 8})
         return status, body, time.monotonic() - start
 
     def test_img3_giants(self):

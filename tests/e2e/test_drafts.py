@@ -1,23 +1,15 @@
 """Drafts through the API: the answer stays the same, only the time of its tokens changes."""
 
-import base64
 import json
-import pathlib
 import tempfile
 import unittest
 
-from drawings import report_picture
+from case_files import generate
+from drawings import data_url, picture_message, report_picture
 from program import Server
-from test_cases import generate
 
 COUNTS = ("off", 1, 2, 3, 5, 64, "auto")
 QUESTIONS = ("What are you?", "What is 17+25?", "List the shapes.", "What is the capital of Peru?")
-
-
-def picture():
-    with tempfile.TemporaryDirectory() as folder:
-        data = base64.b64encode(pathlib.Path(report_picture(folder)).read_bytes()).decode()
-    return {"type": "image_url", "image_url": {"url": "data:image/png;base64," + data}}
 
 
 def seen(answer):
@@ -54,9 +46,10 @@ class Drafts(unittest.TestCase):
                         question, thinking={"type": thinking}, logprobs=True, top_logprobs=3))
 
     def test_a_picture_is_described_the_same(self):
-        content = [picture(), {"type": "text", "text": "List the shapes."}]
-        answers = self.answers([{"role": "user", "content": content}], logprobs=True)
-        self.assert_all_same(answers)
+        with tempfile.TemporaryDirectory() as folder:
+            url = data_url(report_picture(folder).read_bytes())
+        question = picture_message(url, text="List the shapes.")
+        self.assert_all_same(self.answers(question, logprobs=True))
 
     def test_ends_inside_a_run_of_accepted_drafts(self):
         chat = {"thinking": {"type": "disabled"}}

@@ -1,6 +1,5 @@
 """Pictures through the API (HTTP API section 15, I1 to I4 and I6)."""
 
-import base64
 import io
 import struct
 import unittest
@@ -9,6 +8,7 @@ import zlib
 import numpy
 from PIL import Image
 
+from drawings import data_url, picture_message
 from program import Server
 
 GREEDY = {"temperature": 0, "max_tokens": 8, "thinking": {"type": "disabled"}}
@@ -20,13 +20,8 @@ def encoded(image, kind, **options):
     return out.getvalue()
 
 
-def data_url(raw, kind="png"):
-    return f"data:image/{kind};base64," + base64.b64encode(raw).decode()
-
-
 def message(*urls, text="What is in this picture?"):
-    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return [{"role": "user", "content": parts + [{"type": "text", "text": text}]}]
+    return picture_message(*urls, text=text)
 
 
 def png_header(width, height):

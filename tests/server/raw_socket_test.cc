@@ -16,12 +16,6 @@ using ::testing::HasSubstr;
 
 class RawSocket : public fathom::testing::ServerTest {
  protected:
-  HttpReply send_raw(std::string_view bytes) {
-    HttpClient client(http_->port());
-    client.send(bytes);
-    return client.read_reply(5000ms);
-  }
-
   // The reply has this status and a whole error object, and the server answers others.
   void expect_refused(const HttpReply& reply, int status) {
     EXPECT_EQ(reply.status, status) << reply.body;

@@ -55,6 +55,12 @@ class ServerTest : public ::testing::Test {
     client.send(http_request(method, path, body, headers));
     return client.read_reply(std::chrono::seconds(20), method == "HEAD");
   }
+  // The reply to bytes that are sent as they are.
+  HttpReply send_raw(std::string_view bytes) {
+    HttpClient client(http_->port());
+    client.send(bytes);
+    return client.read_reply();
+  }
   HttpReply chat(const std::string& fields) {
     return ask("POST", "/v1/chat/completions", body(fields));
   }

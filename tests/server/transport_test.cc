@@ -16,11 +16,6 @@ using ::testing::HasSubstr;
 
 class Transport : public fathom::testing::ServerTest {
  protected:
-  HttpReply send_raw(std::string_view bytes) {
-    HttpClient client(http_->port());
-    client.send(bytes);
-    return client.read_reply();
-  }
   static std::string error_code(const HttpReply& reply) {
     const auto json = parse_json(reply.body);
     if (!json || !json->contains("error")) return "no error object";

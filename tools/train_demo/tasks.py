@@ -133,7 +133,10 @@ def reasoning(shapes, intro, attribute, mark):
 
 def look(shapes, wanted, attribute):
     """Says of each shape whether it is meant."""
-    mark = lambda s: "yes" if attribute(s) == wanted else "no"  # noqa: E731
+
+    def mark(s):
+        return "yes" if attribute(s) == wanted else "no"
+
     return reasoning(shapes, "I look for: " + wanted, attribute, mark)
 
 
