@@ -274,9 +274,12 @@ std::string help_text(const Command& command) {
                                  command.help, command.name, command.arguments);
   for (const Option& option : all_options()) {
     if (!takes(option, command.name)) continue;
-    const std::string left =
+    std::string left =
         fmt::format("  {}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
-    text += fmt::format("{:<34}{}", left, option.help);
+    // A long left side has its line for itself.
+    constexpr size_t kLeftWidth = 34;
+    if (left.size() + 2 > kLeftWidth) text += std::exchange(left, {}) + "\n";
+    text += fmt::format("{:<{}}{}", left, kLeftWidth, option.help);
     if (!option.standard.empty()) text += fmt::format(" [{}]", option.standard);
     if (!option.environment.empty()) text += fmt::format(" ({})", option.environment);
     text += '\n';

@@ -66,8 +66,8 @@ constexpr std::array<Option, 52> kOptions = {{
     {"--seed", "FATHOM_SEED", Kind::kInteger, "run chat", "N", "",
      "the same seed gives the same answer; default: random", 0, 9.2e18},
     {"--draft", "FATHOM_DRAFT", Kind::kChoice, kTalk, "auto|off|N", "auto",
-     "tokens guessed ahead in each step: as many as pay, none, or N; the answer stays the same", 0,
-     kDraftsMax},
+     "tokens guessed ahead in each step: as many as pay, none, or N; greedy answers stay the same",
+     0, kDraftsMax},
     {"--stop", "", Kind::kList, "run", "TEXT", "", "end the answer before this text; repeatable"},
     // --- server ---
     {"--host", "FATHOM_HOST", Kind::kText, "serve", "ADDRESS", "127.0.0.1", "address to listen on"},

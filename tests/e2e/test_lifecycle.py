@@ -221,6 +221,12 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 1)
             self.assertIn("max_position_embeddings 1, wanted at least 2", result.stderr)
 
+    def test_the_help_keeps_names_and_texts_apart(self):
+        for command in ("run", "serve", "verify"):
+            for line in self.run_program(command, "--help").stdout.splitlines():
+                if line.startswith("  --"):
+                    self.assertRegex(line, r"^  --[a-z-]+( [^ ]+)?(  +[^ ].*)?$")
+
     def test_errors_name_the_thing_the_wanted_and_the_found(self):
         model = ("--model", model_or_skip())
         with tempfile.TemporaryDirectory() as folder:
